@@ -1,0 +1,127 @@
+"""Reading a dialect's terms: lists, sizes and stride expressions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from rulecheck.dialects.vocabulary import Encoding
+from rulecheck.records import Node
+
+_OPERATORS: dict[str, Callable[[int, int], int]] = {
+    "add": lambda a, b: a + b,
+    "sub": lambda a, b: a - b,
+    "mul": lambda a, b: a * b,
+    # The compiler divides as C does: towards zero. Sizes and offsets are never negative here.
+    "floordiv": lambda a, b: a // b,
+    "ceildiv": lambda a, b: -(-a // b),
+    "mod": lambda a, b: a % b,
+    "min": min,
+    "max": max,
+    "and": lambda a, b: int(bool(a) and bool(b)),
+    "or": lambda a, b: int(bool(a) or bool(b)),
+    "ge": lambda a, b: int(a >= b),
+    "lt": lambda a, b: int(a < b),
+    "floorto": lambda a, b: a // b * b,
+}
+
+
+class TermReader:
+    """Reads terms of one table. ``nodes`` may grow while the reader lives; ids never change."""
+
+    def __init__(self, nodes: Sequence[Node], encoding: Encoding) -> None:
+        """Bind a node table to the dialect's spelling."""
+        self.nodes = nodes
+        self.encoding = encoding
+        self._linear: dict[int, tuple[int, int] | None] = {}
+
+    def number(self, term: int, iterator: int = 1) -> int | None:
+        """The value of an expression with the iterator set; None if it has none.
+
+        An expression has no value if it names a symbolic dimension, divides by zero, or is no
+        expression at all.
+        """
+        linear = self.linear(term)
+        if linear is not None:
+            return linear[0] + linear[1] * iterator
+        node = self.nodes[term]
+        operator = self.encoding.arithmetic.get(node.fn)
+        if operator is None:
+            return None
+        left, right = (self.number(arg, iterator) for arg in node.args)
+        if left is None or right is None:
+            return None
+        if right == 0 and operator in ("floordiv", "ceildiv", "mod", "floorto"):
+            return None
+        return _OPERATORS[operator](left, right)
+
+    def linear(self, term: int) -> tuple[int, int] | None:
+        """(c, s) if the expression is c + s·iterator, else None."""
+        if term not in self._linear:
+            self._linear[term] = self._find_linear(term)
+        return self._linear[term]
+
+    def _find_linear(self, term: int) -> tuple[int, int] | None:
+        node, names = self.nodes[term], self.encoding
+        if node.fn == names.number:
+            value = self.nodes[node.args[0]].value
+            return (value, 0) if isinstance(value, int) else None
+        if node.fn == names.iterator:
+            return (0, 1)
+        operator = names.arithmetic.get(node.fn)
+        if operator is None:
+            return None
+        left, right = (self.linear(arg) for arg in node.args)
+        return _combine(operator, left, right)
+
+    def offsets(self, term: int, extent: int) -> tuple[int, ...] | None:
+        """Element offsets of a stride expression for indices 0 … extent − 1."""
+        linear = self.linear(term)
+        if linear is not None:
+            start, step = linear
+            return tuple(start + step * index for index in range(extent))
+        values = [self.number(term, index) for index in range(extent)]
+        known = [value for value in values if value is not None]
+        return tuple(known) if len(known) == extent else None
+
+    def same_expression(self, left: int, right: int) -> bool:
+        """Whether two expressions agree for iterator values 0 … 7 and 1021."""
+        if left == right:
+            return True
+        for value in (0, 1, 2, 3, 4, 5, 6, 7, 1021):
+            first = self.number(left, value)
+            if first is None or first != self.number(right, value):
+                return False
+        return True
+
+    def expressions(self, term: int) -> list[int] | None:
+        """The elements of an expression list; None if it is not spelled out."""
+        return self._chain(term, self.encoding.list_cons, self.encoding.list_nil)
+
+    def inputs(self, term: int) -> list[int] | None:
+        """The elements of an input list; None if it is not spelled out."""
+        return self._chain(term, self.encoding.input_cons, self.encoding.input_nil)
+
+    def _chain(self, term: int, cons: str, nil: str) -> list[int] | None:
+        found: list[int] = []
+        while self.nodes[term].fn == cons:
+            head, term = self.nodes[term].args
+            found.append(head)
+        return found if self.nodes[term].fn == nil else None
+
+
+def _combine(
+    operator: str, left: tuple[int, int] | None, right: tuple[int, int] | None
+) -> tuple[int, int] | None:
+    """Combine two linear forms; None where the result is not linear."""
+    if left is None or right is None:
+        return None
+    (a, s), (b, t) = left, right
+    if operator == "add":
+        return (a + b, s + t)
+    if operator == "sub":
+        return (a - b, s - t)
+    if operator == "mul" and s * t == 0:
+        return (a * b, a * t + b * s)
+    if s == t == 0 and not (b == 0 and operator in ("floordiv", "ceildiv", "mod", "floorto")):
+        return (_OPERATORS[operator](a, b), 0)
+    return None
