@@ -33,6 +33,11 @@ class DType(enum.Enum):
         return self not in (DType.I32, DType.I64, DType.BOOL)
 
     @property
+    def storage(self) -> DType:
+        """The type as memory knows it: TF32 is F32, every other type is itself."""
+        return DType.F32 if self is DType.TF32 else self
+
+    @property
     def is_fp8(self) -> bool:
         """Whether the type is one of the two 8-bit float formats."""
         return self in (DType.E4M3, DType.E5M2)
@@ -133,6 +138,18 @@ class GemmCall(msgspec.Struct, frozen=True):
     def uses_bias(self) -> bool:
         """Whether the epilogue reads a bias vector."""
         return self.epilogue.endswith("BIAS")
+
+    @property
+    def bias_type(self) -> DType:
+        """What the library takes the bias for: BIAS_DATA_TYPE, else its default.
+
+        The default is D's type; with fp8 operands it is C's 16-bit type, and BF16 where C is F32.
+        """
+        if self.bias_dtype is not None:
+            return self.bias_dtype
+        if not self.a.dtype.is_fp8:
+            return self.d.dtype.storage
+        return DType.F16 if self.c.dtype is DType.F16 else DType.BF16
 
 
 class ValueSpec(msgspec.Struct, frozen=True):
