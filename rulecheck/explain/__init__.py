@@ -1,0 +1,40 @@
+"""What every diagnostic code means: the one source for ``explain``, and for help in reports."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+
+from rulecheck.explain import calls, files, numbers, unknowns
+from rulecheck.explain.entry import Entry
+
+__all__ = ["ENTRIES", "Entry", "show", "with_verdict"]
+
+
+def _table(groups: Iterable[tuple[Entry, ...]]) -> Mapping[str, Entry]:
+    table: dict[str, Entry] = {}
+    for entry in (entry for group in groups for entry in group):
+        if entry.code in table:
+            msg = f"{entry.code} is explained twice"
+            raise ValueError(msg)
+        table[entry.code] = entry
+    return MappingProxyType(table)
+
+
+ENTRIES = _table((files.ENTRIES, calls.ENTRIES, numbers.ENTRIES, unknowns.ENTRIES))
+
+
+def with_verdict(word: str) -> list[Entry]:
+    """Return the codes that come with the verdict ``word``, in order."""
+    return [entry for entry in ENTRIES.values() if word in entry.verdicts]
+
+
+def show(entry: Entry, width: int) -> str:
+    """Return one explanation as text of at most ``width`` columns."""
+    lines = [f"{entry.code}: {entry.title}", "", f"verdict: {', '.join(entry.verdicts)}"]
+    for label, text in (("", entry.meaning), ("Why it matters: ", entry.why)):
+        lines += ["", *textwrap.wrap(label + text, width)]
+    lines += ["", *textwrap.wrap("How to repair it: " + entry.repair, width)]
+    lines += ["", "Example:", f"    {entry.example}"]
+    return "".join(line + "\n" for line in lines)

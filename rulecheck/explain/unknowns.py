@@ -1,0 +1,108 @@
+"""RC4xx: nothing wrong was found, and nothing was shown either."""
+
+from __future__ import annotations
+
+from rulecheck.explain.entry import Entry
+
+ENTRIES = (
+    Entry(
+        "RC401",
+        "the rule's conditions can never hold together",
+        ("vacuous",),
+        "No well-formed left side satisfies every condition of the rule's body.",
+        "The rule is dead code: it was never tested here, and it never helps a compile.",
+        "Look at the condition that the report names. A frequent one: (!= ?x (MNum 1)) only holds "
+        "where the term (MNum 1) exists.",
+        "(= ?beta 0.0) (!= ?beta 0.0)",
+    ),
+    Entry(
+        "RC402",
+        "the rule never fired",
+        ("vacuous",),
+        "Left sides were built from the rule's own text, and the engine found no match on them.",
+        "Zero firings prove nothing, so they are never a success.",
+        "See which choices were tried. The body may need a fact that only another rule derives.",
+        "a body that needs a relation which nothing fills",
+    ),
+    Entry(
+        "RC403",
+        "only an ill-formed left side makes the rule fire",
+        ("vacuous",),
+        "Every left side that matches is one that the ops do not allow: shapes, strides or dtypes "
+        "contradict each other.",
+        "On real graphs the rule is dead code; on a broken graph it hides the break.",
+        "Correct the pattern: usually a variable is used for two different extents.",
+        "the same ?m for both extents of a matrix that is not square",
+    ),
+    Entry(
+        "RC404",
+        "the rule fires but adds no member",
+        ("vacuous",),
+        "The rule unites terms that were already equal, or only sets facts.",
+        "There is nothing to compare, so nothing was shown about it.",
+        "If the rule is meant to set facts only, leave it out of the paths that are checked.",
+        "(union ?x ?x)",
+    ),
+    Entry(
+        "RC405",
+        "the inputs cannot tell right from wrong",
+        ("vacuous",),
+        "Results were compared, but a planted error of the kind looked for would not have shown, for "
+        "instance because the operand that changed is multiplied by zero.",
+        "Agreement on such inputs is luck.",
+        "Free the scalar or shape that the rule pins, or check it together with the rule that "
+        "produces its input.",
+        "alpha pinned to 0.0",
+    ),
+    Entry(
+        "RC411",
+        "an op that the dialect does not know",
+        ("unsupported",),
+        "The rule uses a constructor that has no meaning in the dialect. It is named with its place, "
+        "never guessed.",
+        "Without its meaning neither side can be evaluated.",
+        "Correct the spelling, choose another --dialect, or add the op to the dialect's table.",
+        "(FlashAttention ?q ?k ?v)",
+    ),
+    Entry(
+        "RC412",
+        "a construct that the checker does not handle",
+        ("unsupported",),
+        "The rule uses a form, primitive or sort for which no left side can be built, although "
+        "egglog accepts it.",
+        "Judging the rest of the rule without it would judge another rule.",
+        "See whether the condition can be written with the relations of the dialect.",
+        "a condition on a set or a map",
+    ),
+    Entry(
+        "RC421",
+        "a control failed",
+        ("untrusted",),
+        "The left side did not agree with itself, a legal variant was rejected, the engine reported "
+        "a match that its facts do not support, or two runs of one case differed.",
+        "Then the fault lies in the tool, the engine or the machine, and no verdict on the rule "
+        "would mean anything.",
+        "Run rulecheck doctor, then the replay line. It deserves a bug report.",
+        "two runs of one case with different bytes",
+    ),
+    Entry(
+        "RC431",
+        "a limit was reached",
+        ("timeout",),
+        "Seconds, nodes or memory ran out before the rule was judged.",
+        "What has not finished has not passed.",
+        "See whether the rule feeds itself (it grows the graph without end), or check it alone "
+        "with --rule.",
+        "a rule whose right side matches its own left side with a larger term",
+    ),
+    Entry(
+        "RC441",
+        "the engine or a library died on the case",
+        ("crash",),
+        "A child process ended without an answer: a panic, a signal, or memory.",
+        "In a compiler the same thing ends the compile.",
+        "The replay line runs the same case again. Overflow in a rule's head and division by zero "
+        "are common causes.",
+        "(% ?k 0) in the head of a rule",
+    ),
+)
