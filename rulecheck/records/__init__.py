@@ -20,6 +20,8 @@ from rulecheck.records.calls import (
     ValueSpec,
 )
 from rulecheck.records.engine import (
+    CanaryReply,
+    CanaryRequest,
     Firing,
     InstanceBatch,
     Limits,
@@ -74,6 +76,8 @@ __all__ = [
     "Access",
     "Action",
     "Call",
+    "CanaryReply",
+    "CanaryRequest",
     "Case",
     "CaseResult",
     "CastStep",

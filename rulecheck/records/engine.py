@@ -19,13 +19,12 @@ class Limits(msgspec.Struct, frozen=True):
 
 
 class LoadRequest(msgspec.Struct, frozen=True, tag=True):
-    """Load a dialect's declarations (trusted text) and one rule file (not trusted)."""
+    """Load a dialect's declarations (trusted text) and one rule file (bytes, not trusted)."""
 
     dialect_text: str
     dialect_path: str
     path: str
-    text: str
-    sha256: str
+    data: bytes
     limits: Limits
 
 
@@ -79,6 +78,8 @@ class MatchReply(msgspec.Struct, frozen=True, tag=True):
     ``nodes`` starts with the request's nodes (same ids). ``error`` is a clean engine error
     raised when the rule itself was applied, else None. ``united`` says, per firing, whether
     the engine really merged the two sides when the rule was applied unmodified.
+    ``matches_reported`` is the engine's own count for that application; it may exceed the firings,
+    as the new members are there to be matched again.
     """
 
     nodes: tuple[Node, ...]
@@ -86,3 +87,15 @@ class MatchReply(msgspec.Struct, frozen=True, tag=True):
     united: tuple[bool, ...]
     matches_reported: int
     error: str | None = None
+
+
+class CanaryRequest(msgspec.Struct, frozen=True, tag=True):
+    """Ask whether the engine joins rightly (egglog 13.2.0 returned false matches)."""
+
+
+class CanaryReply(msgspec.Struct, frozen=True, tag=True):
+    """The engine's version, and its answer to a query whose only right answer is (1,)."""
+
+    version: str
+    ok: bool
+    answer: tuple[int, ...]

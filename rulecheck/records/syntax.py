@@ -68,11 +68,15 @@ class Let(msgspec.Struct, frozen=True, tag=True):
 
 
 class Union(msgspec.Struct, frozen=True, tag=True):
-    """``(union left right)``: the claim that both sides are one buffer."""
+    """``(union left right)``: the claim that both sides are one buffer.
+
+    ``sort`` is the sort of both sides, once the rule has been checked.
+    """
 
     left: Expr
     right: Expr
     span: Span
+    sort: str = ""
 
 
 class Set(msgspec.Struct, frozen=True, tag=True):
@@ -109,7 +113,8 @@ class Rule(msgspec.Struct, frozen=True):
     ``name`` is the author's ``:name``, else ``file.egg:LINE``. A ``rewrite`` is already written
     as body and head (``kind`` keeps what it was); a ``birewrite`` is two rules, suffixed `` =>``
     and `` <=``. ``form`` is the position of its top-level form in the file, counting from 0.
-    ``text_hash`` is over the form with comments and white space normalised.
+    ``text_hash`` is over the form with comments and white space normalised. ``variables`` are the
+    body's variables with their sorts, in order of first appearance (``_`` is none of them).
     """
 
     name: str
@@ -121,6 +126,7 @@ class Rule(msgspec.Struct, frozen=True):
     name_span: Span
     form: int
     text_hash: str
+    variables: tuple[tuple[str, str], ...] = ()
 
 
 class Declaration(msgspec.Struct, frozen=True):
@@ -128,7 +134,8 @@ class Declaration(msgspec.Struct, frozen=True):
 
     ``kind`` is ``sort``, ``constructor``, ``function``, ``relation`` or ``ruleset``. ``inputs``
     and ``output`` are sort names; ``output`` is None for sorts and rulesets and ``Unit`` for
-    relations.
+    relations. ``merge`` is what a function does with two values (None: they may not differ), over
+    the variables ``old`` and ``new``. ``members`` are the rulesets of a combined ruleset.
     """
 
     kind: str
@@ -136,6 +143,10 @@ class Declaration(msgspec.Struct, frozen=True):
     inputs: tuple[str, ...]
     output: str | None
     span: Span
+    merge: Expr | None = None
+    cost: int | None = None
+    unextractable: bool = False
+    members: tuple[str, ...] = ()
 
 
 class Problem(msgspec.Struct, frozen=True):

@@ -1,0 +1,1 @@
+"""Composition roots of the child processes, run as ``python -m rulecheck.children.NAME``."""
