@@ -14,6 +14,7 @@ from rulecheck.errors import UserError
 
 DEFAULT_PATH = "rules"
 ROUNDINGS = ("lenient", "strict")
+BACKENDS = ("cpu",)
 
 
 class Config(NamedTuple):
@@ -94,23 +95,26 @@ def _config(path: Path, table: dict[str, object]) -> Config:
     jobs = table.get("jobs")
     if jobs is not None and (type(jobs) is not int or jobs < 1):
         raise UserError(f"{path}: jobs is {jobs!r}", "write a whole number from 1 up")
-    rounding = _string(path, table, "rounding")
-    if rounding is not None and rounding not in ROUNDINGS:
-        raise UserError(f"{path}: rounding is {rounding!r}", f"write one of {', '.join(ROUNDINGS)}")
     return Config(
         source=str(path),
         paths=paths,
         dialect=_string(path, table, "dialect"),
-        backend=_string(path, table, "backend"),
-        rounding=rounding,
+        backend=_string(path, table, "backend", BACKENDS),
+        rounding=_string(path, table, "rounding", ROUNDINGS),
         jobs=jobs if isinstance(jobs, int) else None,
     )
 
 
-def _string(path: Path, table: dict[str, object], key: str) -> str | None:
+def _string(
+    path: Path, table: dict[str, object], key: str, allowed: tuple[str, ...] = ()
+) -> str | None:
     value = table.get(key)
-    if value is not None and not isinstance(value, str):
+    if value is None:
+        return None
+    if not isinstance(value, str):
         raise UserError(f"{path}: {key} is {value!r}", "write a string")
+    if allowed and value not in allowed:
+        raise UserError(f"{path}: {key} is {value!r}", f"write one of: {', '.join(allowed)}")
     return value
 
 
@@ -201,7 +205,7 @@ def _nearest(path: Path) -> str:
         names = sorted(os.listdir(folder))  # noqa: PTH208 -- names, not paths, are compared
     except OSError:
         names = []
-    close = difflib.get_close_matches(path.name, names, 3, 0.5)
+    close = difflib.get_close_matches(path.name, names, 3, 0.6)
     if close:
         return "did you mean " + " or ".join(str(folder / name) for name in close) + "?"
     return f"{folder}/ exists and has no name like {path.name!r}"

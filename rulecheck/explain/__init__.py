@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import difflib
+import shlex
 import textwrap
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
+from rulecheck.errors import UserError
 from rulecheck.explain import calls, files, numbers, unknowns
 from rulecheck.explain.entry import Entry
 
-__all__ = ["ENTRIES", "Entry", "show", "with_verdict"]
+__all__ = ["ENTRIES", "Entry", "find", "show", "with_verdict"]
 
 
 def _table(groups: Iterable[tuple[Entry, ...]]) -> Mapping[str, Entry]:
@@ -38,3 +41,25 @@ def show(entry: Entry, width: int) -> str:
     lines += ["", *textwrap.wrap("How to repair it: " + entry.repair, width)]
     lines += ["", "Example:", f"    {entry.example}"]
     return "".join(line + "\n" for line in lines)
+
+
+def find(subject: str) -> list[Entry]:
+    """Return the explanations of a code, or of every code that comes with a verdict.
+
+    Raises:
+        UserError: ``subject`` is neither.
+    """
+    entry = ENTRIES.get(subject.upper())
+    if entry is not None:
+        return [entry]
+    found = with_verdict(subject.lower())
+    if found:
+        return found
+    words = sorted({word for entry in ENTRIES.values() for word in entry.verdicts})
+    close = difflib.get_close_matches(subject.upper(), ENTRIES, 1, 0.75)
+    close += difflib.get_close_matches(subject.lower(), words, 1, 0.75)
+    if close:
+        hint = f"did you mean {' or '.join(close)}?"
+    else:
+        hint = f"if it is a rule, see its verdict: rulecheck check --rule {shlex.quote(subject)}"
+    raise UserError(f"{subject!r} is neither a diagnostic code nor a verdict", hint)

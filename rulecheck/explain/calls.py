@@ -10,9 +10,9 @@ ENTRIES = (
         "a buffer is read or written as another dtype",
         ("misread",),
         "The call's descriptor gives an operand another dtype than the op that wrote the buffer.",
-        "A descriptor field says how bytes are looked at; it converts nothing. Two bf16 elements are "
-        "read as one f32, and the second half of the read lies past the buffer's end. Whether the "
-        "model then fails depends on what the allocator left there.",
+        "A descriptor field says how bytes are looked at; it converts nothing. Two bf16 elements "
+        "are read as one f32, and the second half of the read lies past the buffer's end. Whether "
+        "the model then fails depends on what the allocator left there.",
         "Restrict the rule to calls that do not read the operand (beta = 0, no bias in the "
         "epilogue), or cast the operand in the new input list.",
         "Cast to F32 fused over a bf16 matmul that has a bf16 C: c_dtype Bf16 → F32",
@@ -32,12 +32,12 @@ ENTRIES = (
         "RC203",
         "leading dimension too small, or changed at launch",
         ("misread", "illegal"),
-        "A leading dimension is smaller than the rows (column order) or columns (row order) that it "
-        "has to keep apart.",
+        "A leading dimension is smaller than the rows (column order) or columns (row order) that "
+        "it has to keep apart.",
         "The library refuses it. A launcher that raises it to the minimum makes the call legal and "
         "reads a layout that nobody wrote.",
-        "Match the stride of the graph and pass it on; guard the rule with the relation that bounds "
-        "leading dimensions.",
+        "Match the stride of the graph and pass it on; guard the rule with the relation that "
+        "bounds leading dimensions.",
         "lda = k for a column-order A with m > k rows",
     ),
     Entry(
@@ -115,8 +115,8 @@ ENTRIES = (
         "RC213",
         "8-bit floats: layout, alignment or scale",
         ("illegal",),
-        "Matrices of 8-bit floats need A transposed and B not, dimensions and leading dimensions in "
-        "multiples of 16 bytes, and at least one operand that is F8E4M3.",
+        "Matrices of 8-bit floats need A transposed and B not, dimensions and leading dimensions "
+        "in multiples of 16 bytes, and at least one operand that is F8E4M3.",
         "The library answers NOT_SUPPORTED, or finds no algorithm.",
         "Produce the transposed layout on the left side, and guard the dimensions.",
         "F8E4M3 operands with a_layout N",

@@ -23,8 +23,8 @@ ENTRIES = (
         ("invalid",),
         "The file is not a sequence of well-formed s-expressions, or a command does not have the "
         "shape that egglog gives it.",
-        "Nothing in the file can be trusted to mean what its author meant, so none of it is judged. "
-        "Other files are.",
+        "Nothing in the file can be trusted to mean what its author meant, so none of it is "
+        "judged. Other files are.",
         "Close the parenthesis or string that the report points at: for an unclosed one it points "
         "at the opening, not at the end of the file.",
         "(rule ((= ?x (Cast ?n ?y (F32))) ((union ?x ?y)))   ; the body is not closed",
@@ -45,8 +45,8 @@ ENTRIES = (
         "the file is too large or nested too deeply",
         ("invalid",),
         "The file is larger than the limit, or its parentheses nest deeper than the limit.",
-        "egglog's parser is recursive: at a depth of some thousands it overflows its stack and takes "
-        "the process with it. Real rules nest about ten deep.",
+        "egglog's parser is recursive: at a depth of some thousands it overflows its stack and "
+        "takes the process with it. Real rules nest about ten deep.",
         "Split the file; build long lists in steps, with let.",
         "(Add (Add (Add … 100,000 levels …)))",
     ),
@@ -56,8 +56,8 @@ ENTRIES = (
         ("invalid",),
         "The file uses something that can read or write files, run Python code, run the engine "
         "without a limit, or change the scope that the checker relies on.",
-        "Rule files are untrusted input: they come with pull requests, and an unchecked .egg file is "
-        "code that runs on the machine that checks it. Only declarations and rules are accepted.",
+        "Rule files are untrusted input: they come with pull requests, and an unchecked .egg file "
+        "is code that runs on the machine that checks it. Only declarations and rules pass.",
         "Remove the command. Schedules, extractions and checks belong to the compiler, not to the "
         "rule file.",
         '(include "../../etc/passwd")',
@@ -77,7 +77,7 @@ ENTRIES = (
         ("invalid",),
         "A constructor, function or relation is applied to more or fewer arguments than it is "
         "declared with.",
-        "Positional fields shift: in a call with 27 of them every later one is then read as another.",
+        "Positional fields shift: of the 27 fields of a call, every later one is read as another.",
         "Compare with the declaration; the report gives both numbers.",
         "(Cast ?x (F32))   ; Cast takes a size, an input list and a dtype",
     ),
@@ -87,8 +87,8 @@ ENTRIES = (
         ("invalid",),
         "An argument has another sort than the declaration says, or two uses of one variable need "
         "two sorts.",
-        "egglog refuses the file. An i64 where an f64 is expected is the common one: numbers are not "
-        "converted.",
+        "egglog refuses the file. An i64 where an f64 is expected is the common one: numbers are "
+        "not converted.",
         "Write 1.0 where an f64 is expected, and wrap dimensions in their constructor.",
         "(= ?beta 0)   ; beta is an f64: write 0.0",
     ),

@@ -10,8 +10,8 @@ ENTRIES = (
         "legal call, wrong numbers",
         ("mismatch",),
         "The member's result leaves the error bound, and no placement of roundings explains it.",
-        "The two graphs compute different functions. The bound is derived from the dtypes, k and the "
-        "accumulation; it is not a tolerance that somebody picked.",
+        "The two graphs compute different functions. The bound is derived from the dtypes, k and "
+        "the accumulation; it is not a tolerance that somebody picked.",
         "Compare the call's fields with the graph: operands swapped, a scalar dropped or applied "
         "twice, an activation before instead of after the addition, a transposed C.",
         "relu(A B) + C rewritten as an epilogue that computes relu(A B + C)",

@@ -47,8 +47,8 @@ ENTRIES = (
         "RC405",
         "the inputs cannot tell right from wrong",
         ("vacuous",),
-        "Results were compared, but a planted error of the kind looked for would not have shown, for "
-        "instance because the operand that changed is multiplied by zero.",
+        "Results were compared, but a planted error of the kind looked for would not have shown, "
+        "for instance because the operand that changed is multiplied by zero.",
         "Agreement on such inputs is luck.",
         "Free the scalar or shape that the rule pins, or check it together with the rule that "
         "produces its input.",
@@ -58,8 +58,8 @@ ENTRIES = (
         "RC411",
         "an op that the dialect does not know",
         ("unsupported",),
-        "The rule uses a constructor that has no meaning in the dialect. It is named with its place, "
-        "never guessed.",
+        "The rule uses a constructor that has no meaning in the dialect. It is named with its "
+        "place, never guessed.",
         "Without its meaning neither side can be evaluated.",
         "Correct the spelling, choose another --dialect, or add the op to the dialect's table.",
         "(FlashAttention ?q ?k ?v)",
@@ -78,8 +78,8 @@ ENTRIES = (
         "RC421",
         "a control failed",
         ("untrusted",),
-        "The left side did not agree with itself, a legal variant was rejected, the engine reported "
-        "a match that its facts do not support, or two runs of one case differed.",
+        "The left side did not agree with itself, a legal variant was rejected, the engine "
+        "reported a match that its facts do not support, or two runs of one case differed.",
         "Then the fault lies in the tool, the engine or the machine, and no verdict on the rule "
         "would mean anything.",
         "Run rulecheck doctor, then the replay line. It deserves a bug report.",

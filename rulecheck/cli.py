@@ -1,0 +1,283 @@
+"""The command line. Commands import what they use, so that ``--help`` answers at once."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from rulecheck import __version__, terminal
+from rulecheck.errors import UserError
+from rulecheck.report import FORMATS, REPLAY_FORMATS, Style, render, render_replay
+
+if TYPE_CHECKING:
+    from rulecheck.records import Settings
+
+_CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+_color = click.option(
+    "--color",
+    type=click.Choice(terminal.COLORS),
+    default="auto",
+    help="Default: NO_COLOR, FORCE_COLOR, then whether it is a terminal.",
+)
+_rounding = click.option(
+    "--rounding",
+    type=click.Choice(["lenient", "strict"]),
+    envvar="RULECHECK_ROUNDING",
+    help="Whether a rounding that is skipped is a warning (default) or an error.",
+)
+_isolated = click.option("--isolated", is_flag=True, help="Read no configuration file.")
+_config = click.option(
+    "--config", "config_file", metavar="FILE", help="Read this configuration file."
+)
+
+
+@click.group(context_settings=_CONTEXT)
+@click.version_option(__version__, message="%(prog)s %(version)s")
+def cli() -> None:
+    """Verify the cuBLASLt rewrite rules of e-graph tensor compilers.
+
+    Exit codes: 0 all fine; 1 a rule is wrong; 2 usage or configuration; 3 internal error;
+    4 nothing wrong, but something inconclusive, or nothing was checked.
+    """
+
+
+@cli.command()
+@click.argument("paths", metavar="[PATH]...", nargs=-1)
+@click.option("--rule", metavar="NAME", help="Check only the rule of this name.")
+@click.option("--dialect", metavar="NAME", envvar="RULECHECK_DIALECT", help="Default: luminal.")
+@click.option("--backend", type=click.Choice(["cpu"]), envvar="RULECHECK_BACKEND")
+@_rounding
+@click.option(
+    "--format", "form", type=click.Choice(list(FORMATS)), default="text", envvar="RULECHECK_FORMAT"
+)
+@click.option(
+    "--output", "outputs", metavar="FORMAT=PATH", multiple=True, help="Also write this report."
+)
+@click.option("--jobs", type=click.IntRange(1), envvar="RULECHECK_JOBS", help="Default: 1.")
+@click.option("--exit-zero", is_flag=True, help="Exit 0 whatever is found.")
+@click.option("--allow-empty", is_flag=True, help="Exit 0 if there is no rule to check.")
+@click.option("-q", "--quiet", is_flag=True, help="Print findings only.")
+@_config
+@_isolated
+@_color
+def check(
+    *,
+    paths: tuple[str, ...],
+    rule: str | None,
+    dialect: str | None,
+    backend: str | None,
+    rounding: str | None,
+    form: str,
+    outputs: tuple[str, ...],
+    jobs: int | None,
+    exit_zero: bool,
+    allow_empty: bool,
+    quiet: bool,
+    config_file: str | None,
+    isolated: bool,
+    color: str,
+) -> int:
+    """Judge every rule of files and folders.
+
+    Without PATH: the paths of the nearest rulecheck.toml or [tool.rulecheck] in pyproject.toml,
+    else the folder rules/.
+    """
+    targets = _parse_outputs(outputs)
+    settings = _settings(
+        paths=paths,
+        rule=rule,
+        dialect=dialect,
+        backend=backend,
+        rounding=rounding,
+        jobs=jobs,
+        config_file=config_file,
+        isolated=isolated,
+    )
+    from rulecheck.campaign import check as run
+    from rulecheck.severity import exit_code
+
+    progress = terminal.Progress(quiet=quiet)
+    try:
+        report = run(settings, progress)
+    finally:
+        progress.clear()
+    code = exit_code(report, allow_empty=allow_empty, exit_zero=exit_zero)
+    plain = Style(quiet=quiet)
+    for name, path in targets:
+        _write_file(path, render(name, report, plain))
+    terminal.write(render(form, report, _style(color, quiet=quiet)))
+    return code
+
+
+@cli.command()
+@click.argument("subject", metavar="TOKEN|FILE")
+@_rounding
+@click.option("--format", "form", type=click.Choice(list(REPLAY_FORMATS)), default="text")
+@_config
+@_isolated
+@_color
+def replay(
+    *,
+    subject: str,
+    rounding: str | None,
+    form: str,
+    config_file: str | None,
+    isolated: bool,
+    color: str,
+) -> int:
+    """Run one case again and show everything.
+
+    TOKEN is what a finding's replay line gives; FILE holds a case as JSON. The exit code is that
+    of the case's verdict.
+    """
+    from rulecheck.campaign import replay as run
+    from rulecheck.config import load
+    from rulecheck.records import Settings
+    from rulecheck.severity import severity, worst_exit
+
+    config = load(Path.cwd(), config_file, isolated=isolated)
+    strict = (rounding or config.rounding) == "strict"
+    result = run(subject, Settings(paths=(), strict_rounding=strict))
+    terminal.write(render_replay(form, result, _style(color)))
+    return worst_exit([severity(result.evidence.verdict, strict_rounding=strict)])
+
+
+@cli.command()
+@click.argument("subject", metavar="[CODE|VERDICT|RULE]", required=False)
+@click.option("--all", "everything", is_flag=True, help="Explain every code.")
+def explain(subject: str | None, everything: bool) -> int:
+    """Explain a diagnostic code or a verdict.
+
+    What it means, why it matters, how to repair it. Without an argument: the list of codes.
+    """
+    from rulecheck import explain as table
+
+    width = min(terminal.output_width(), 88)
+    if everything:
+        parts = [table.show(entry, width) for entry in table.ENTRIES.values()]
+    elif subject is None:
+        parts = ["".join(f"{code}  {entry.title}\n" for code, entry in table.ENTRIES.items())]
+    else:
+        parts = [table.show(entry, width) for entry in table.find(subject)]
+    terminal.write("\n".join(parts))
+    return 0
+
+
+@cli.command()
+def doctor() -> int:
+    """Say what works on this machine.
+
+    Versions, canaries of the engine and of the numerics, backends, and why the rest does not
+    work. The exit code is 4 if `rulecheck check` cannot work here.
+    """
+    from rulecheck import doctor as examination
+    from rulecheck.campaign import probe
+    from rulecheck.severity import ExitCode
+
+    checks = examination.examine(probe)
+    terminal.write(examination.show(checks))
+    return ExitCode.OK if examination.works(checks) else ExitCode.INCONCLUSIVE
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line and return the exit code. No traceback reaches a user."""
+    try:
+        code: int = cli.main(argv, prog_name="rulecheck", standalone_mode=False)
+    except UserError as error:
+        terminal.complain(f"rulecheck: error: {error}")
+        return 2
+    except click.ClickException as error:
+        error.show()
+        return 2
+    except (click.Abort, KeyboardInterrupt):
+        terminal.complain("rulecheck: interrupted; nothing is reported")
+        return 130
+    except Exception as error:  # noqa: BLE001 -- the front door: anything else is our own bug
+        terminal.complain(_internal(error))
+        return 3
+    return int(code or 0)
+
+
+def _internal(error: Exception) -> str:
+    """Describe a bug of ours: type, message, place, and what to do with it."""
+    if os.environ.get("RULECHECK_DEBUG") == "1":
+        return "".join(traceback.format_exception(error))
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if Path(frame.filename).is_relative_to(_HERE)]
+    frame = (own or frames)[-1]
+    place = Path(frame.filename)
+    name = place.relative_to(_HERE.parent) if place.is_relative_to(_HERE) else place.name
+    return (
+        f"rulecheck: internal error: {type(error).__name__}: {error}\n"
+        f"  at {name}:{frame.lineno} in {frame.name}\n"
+        "  This is a defect of rulecheck and says nothing about the rules. Please report it\n"
+        "  to the project with the rule file, the command line and what `rulecheck doctor` says.\n"
+        "  RULECHECK_DEBUG=1 shows the traceback."
+    )
+
+
+_HERE = Path(__file__).parent
+
+
+def _style(color: str, *, quiet: bool = False) -> Style:
+    wanted = terminal.wants_color(color, sys.stdout, os.environ)
+    return Style(color=wanted, width=terminal.output_width(), quiet=quiet)
+
+
+def _settings(
+    *,
+    paths: tuple[str, ...],
+    rule: str | None,
+    dialect: str | None,
+    backend: str | None,
+    rounding: str | None,
+    jobs: int | None,
+    config_file: str | None,
+    isolated: bool,
+) -> Settings:
+    """Combine the command line (and its environment), the configuration file and the defaults."""
+    if config_file is not None and isolated:
+        raise click.UsageError("--config and --isolated exclude each other.")
+    from rulecheck.config import default_paths, find_rule_files, load
+    from rulecheck.records import Settings
+
+    config = load(Path.cwd(), config_file, isolated=isolated)
+    return Settings(
+        paths=find_rule_files(paths or default_paths(config)),
+        rule=rule,
+        dialect=dialect or config.dialect or "luminal",
+        backend=backend or config.backend or "cpu",
+        strict_rounding=(rounding or config.rounding) == "strict",
+        jobs=jobs or config.jobs or 1,
+    )
+
+
+def _parse_outputs(outputs: tuple[str, ...]) -> list[tuple[str, Path]]:
+    """Check every --output before anything runs: a long run must not end in a typing error."""
+    targets: list[tuple[str, Path]] = []
+    for output in outputs:
+        name, equals, target = output.partition("=")
+        if not equals or not target or name not in FORMATS:
+            known = ", ".join(FORMATS)
+            raise click.UsageError(f"--output {output!r}: write FORMAT=PATH; formats: {known}.")
+        path = Path(target)
+        if path.is_dir() or not path.parent.is_dir():
+            what = "is a folder" if path.is_dir() else "lies in a folder that does not exist"
+            raise click.UsageError(f"--output {output!r}: {target} {what}.")
+        if path in [other for _, other in targets]:
+            raise click.UsageError(f"--output {output!r}: {target} is named twice.")
+        targets.append((name, path))
+    return targets
+
+
+def _write_file(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8", errors="backslashreplace")
+    except OSError as error:
+        raise UserError(f"{path}: {error.strerror}", "name a file that can be written") from error
