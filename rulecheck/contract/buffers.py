@@ -148,7 +148,7 @@ def _clamped(place: Place, step: GemmStep) -> Iterator[Violation]:
             actual=used,
             message=(
                 f"the op declares {field} = {declared}, below the minimum {layout.min_ld}; the "
-                f"launch raises it to {used}, so {letter} is {verb} with another layout than declared"
+                f"launch raises it to {used}, so {letter} is {verb} with another layout"
             ),
             hint=(
                 f"require {field} ≥ {layout.min_ld} (the {_line(layout.order)} of {letter}) on the "
