@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rulecheck import __version__, terminal
+from rulecheck.config import BACKENDS, ROUNDINGS, default_paths, find_rule_files, load
 from rulecheck.errors import UserError
 from rulecheck.report import FORMATS, REPLAY_FORMATS, Style, render, render_replay
 
@@ -27,7 +28,7 @@ _color = click.option(
 )
 _rounding = click.option(
     "--rounding",
-    type=click.Choice(["lenient", "strict"]),
+    type=click.Choice(ROUNDINGS),
     envvar="RULECHECK_ROUNDING",
     help="Whether a rounding that is skipped is a warning (default) or an error.",
 )
@@ -51,7 +52,9 @@ def cli() -> None:
 @click.argument("paths", metavar="[PATH]...", nargs=-1)
 @click.option("--rule", metavar="NAME", help="Check only the rule of this name.")
 @click.option("--dialect", metavar="NAME", envvar="RULECHECK_DIALECT", help="Default: luminal.")
-@click.option("--backend", type=click.Choice(["cpu"]), envvar="RULECHECK_BACKEND")
+@click.option(
+    "--backend", type=click.Choice(BACKENDS), envvar="RULECHECK_BACKEND", help="Default: cpu."
+)
 @_rounding
 @click.option(
     "--format", "form", type=click.Choice(list(FORMATS)), default="text", envvar="RULECHECK_FORMAT"
@@ -137,7 +140,6 @@ def replay(
     of the case's verdict.
     """
     from rulecheck.campaign import replay as run
-    from rulecheck.config import load
     from rulecheck.records import Settings
     from rulecheck.severity import severity, worst_exit
 
@@ -244,7 +246,6 @@ def _settings(
     """Combine the command line (and its environment), the configuration file and the defaults."""
     if config_file is not None and isolated:
         raise click.UsageError("--config and --isolated exclude each other.")
-    from rulecheck.config import default_paths, find_rule_files, load
     from rulecheck.records import Settings
 
     config = load(Path.cwd(), config_file, isolated=isolated)

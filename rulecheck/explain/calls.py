@@ -42,11 +42,12 @@ ENTRIES = (
     ),
     Entry(
         "RC204",
-        "C and D differ in order or shape, or the order is not the buffer's",
-        ("misread", "illegal"),
-        "C and D must have the same rows, columns, batch count and order; only the leading "
-        "dimension may differ. And an order must be the one that the buffer was written in.",
-        "A transposed C adds the residual to the wrong elements. With m = n nothing else shows it.",
+        "C and D differ in type, shape, order or batch",
+        ("illegal",),
+        "C and D must have the same type, rows, columns, batch count and order; only the leading "
+        "dimension may differ (8-bit floats have rows of their own for the types).",
+        "The library refuses the call. Where an order is changed on both, the residual is added to "
+        "the wrong elements, and with m = n nothing else shows it.",
         "Swap the operands (and with them m and n) instead of the order, or set both orders.",
         "d_order ROW with c_order COL",
     ),
@@ -104,7 +105,7 @@ ENTRIES = (
     ),
     Entry(
         "RC212",
-        "the epilogue is not available for this layout or type",
+        "the epilogue does not go with the other fields",
         ("illegal",),
         "The epilogue needs a column-order D or another type of D or bias than the call has.",
         "The library answers NOT_SUPPORTED or finds no algorithm.",
@@ -113,7 +114,7 @@ ENTRIES = (
     ),
     Entry(
         "RC213",
-        "8-bit floats: layout, alignment or scale",
+        "8-bit floats: layout or alignment",
         ("illegal",),
         "Matrices of 8-bit floats need A transposed and B not, dimensions and leading dimensions "
         "in multiples of 16 bytes, and at least one operand that is F8E4M3.",
@@ -123,12 +124,31 @@ ENTRIES = (
     ),
     Entry(
         "RC214",
-        "an extent is zero",
+        "an extent or a batch count is zero, negative or too large",
         ("illegal",),
-        "m, n, k or the batch count is zero or negative.",
+        "m, n, k, a leading dimension or the batch count is outside the library's range.",
         "The library refuses the descriptor, while the graph gives an empty result, or zeros for "
         "k = 0.",
         "Guard the rule: zero is legal in the graph.",
         "k = 0",
+    ),
+    Entry(
+        "RC215",
+        "the matrices' shapes or batch counts do not fit together",
+        ("illegal",),
+        "After transposition A must be m by k, B k by n, D m by n, with one batch count.",
+        "The library refuses the descriptor.",
+        "Derive m, n and k from the same lists on both sides; a transposed operand swaps its own "
+        "rows and columns only.",
+        "a_layout N → T with rows and columns left as they were",
+    ),
+    Entry(
+        "RC216",
+        "a scale pointer is not allowed there, or is no F32 scalar",
+        ("illegal", "misread"),
+        "Scale pointers belong to 8-bit operands, and each points at one F32.",
+        "On other types the library refuses them; a scale of another type is read as F32 bytes.",
+        "Use the scaled call only for 8-bit operands, and swap the scales with the operands.",
+        "a_scale on a Bf16 A",
     ),
 )
