@@ -30,6 +30,7 @@ _rounding = click.option(
     "--rounding",
     type=click.Choice(ROUNDINGS),
     envvar="RULECHECK_ROUNDING",
+    show_envvar=True,
     help="Whether a rounding that is skipped is a warning (default) or an error.",
 )
 _isolated = click.option("--isolated", is_flag=True, help="Read no configuration file.")
@@ -51,25 +52,44 @@ def cli() -> None:
 @cli.command()
 @click.argument("paths", metavar="[PATH]...", nargs=-1)
 @click.option("--rule", metavar="NAME", help="Check only the rule of this name.")
-@click.option("--dialect", metavar="NAME", envvar="RULECHECK_DIALECT", help="Default: luminal.")
 @click.option(
-    "--backend", type=click.Choice(BACKENDS), envvar="RULECHECK_BACKEND", help="Default: cpu."
+    "--dialect",
+    metavar="NAME",
+    envvar="RULECHECK_DIALECT",
+    show_envvar=True,
+    help="Default: luminal.",
+)
+@click.option(
+    "--backend",
+    type=click.Choice(BACKENDS),
+    envvar="RULECHECK_BACKEND",
+    show_envvar=True,
+    help="Default: cpu.",
 )
 @_rounding
 @click.option(
-    "--format", "form", type=click.Choice(list(FORMATS)), default="text", envvar="RULECHECK_FORMAT"
+    "--format",
+    "form",
+    type=click.Choice(list(FORMATS)),
+    default="text",
+    envvar="RULECHECK_FORMAT",
+    show_envvar=True,
 )
 @click.option(
     "--output", "outputs", metavar="FORMAT=PATH", multiple=True, help="Also write this report."
 )
-@click.option("--jobs", type=click.IntRange(1), envvar="RULECHECK_JOBS", help="Default: 1.")
+@click.option(
+    "--jobs", type=click.IntRange(1), envvar="RULECHECK_JOBS", show_envvar=True, help="Default: 1."
+)
 @click.option("--exit-zero", is_flag=True, help="Exit 0 whatever is found.")
 @click.option("--allow-empty", is_flag=True, help="Exit 0 if there is no rule to check.")
 @click.option("-q", "--quiet", is_flag=True, help="Print findings only.")
 @_config
 @_isolated
 @_color
+@click.pass_obj
 def check(
+    argv: tuple[str, ...],
     *,
     paths: tuple[str, ...],
     rule: str | None,
@@ -102,12 +122,14 @@ def check(
         config_file=config_file,
         isolated=isolated,
     )
+    import msgspec
+
     from rulecheck.campaign import check as run
     from rulecheck.severity import exit_code
 
     progress = terminal.Progress(quiet=quiet)
     try:
-        report = run(settings, progress)
+        report = msgspec.structs.replace(run(settings, progress), argv=argv)
     finally:
         progress.clear()
     code = exit_code(report, allow_empty=allow_empty, exit_zero=exit_zero)
@@ -189,8 +211,10 @@ def doctor() -> int:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit code. No traceback reaches a user."""
+    args = tuple(sys.argv[1:] if argv is None else argv)
+    whole = ("rulecheck", *args)
     try:
-        code: int = cli.main(argv, prog_name="rulecheck", standalone_mode=False)
+        code: int = cli.main(args, prog_name="rulecheck", standalone_mode=False, obj=whole)
     except UserError as error:
         terminal.complain(f"rulecheck: error: {error}")
         return 2
