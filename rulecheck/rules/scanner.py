@@ -10,6 +10,7 @@ from __future__ import annotations
 import bisect
 import codecs
 import hashlib
+import itertools
 import re
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -55,14 +56,12 @@ class Form(msgspec.Struct, frozen=True):
     @property
     def keyword(self) -> str:
         """The first word after the parenthesis, or an empty string."""
-        token = self._second
-        return token.text if token is not None and token.kind == "atom" else ""
+        return next((token.text for token in self.words(1)), "")
 
     @property
     def keyword_start(self) -> int:
         """Offset of that word in the form (of the parenthesis, if there is none)."""
-        token = self._second
-        return token.start if token is not None and token.kind == "atom" else 0
+        return next((token.start for token in self.words(1)), 0)
 
     @property
     def text_hash(self) -> str:
@@ -70,11 +69,14 @@ class Form(msgspec.Struct, frozen=True):
         words = (token.text for token in tokenize(self.text) if token.kind != "comment")
         return hashlib.sha256(" ".join(words).encode()).hexdigest()
 
-    @property
-    def _second(self) -> Token | None:
-        words = (token for token in tokenize(self.text) if token.kind != "comment")
-        next(words, None)
-        return next(words, None)
+    def words(self, count: int) -> list[Token]:
+        """Return at most ``count`` words that directly follow the parenthesis."""
+        tokens = (token for token in tokenize(self.text) if token.kind != "comment")
+        return list(
+            itertools.takewhile(
+                lambda token: token.kind == "atom", itertools.islice(tokens, 1, count + 1)
+            )
+        )
 
 
 class Places:

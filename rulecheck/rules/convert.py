@@ -1,0 +1,405 @@
+"""The engine parser's commands as records.
+
+What the records cannot say (presorts, ``panic``, other commands) is refused here by its class, and
+the engine later runs only what is rebuilt from the records: nothing of an untrusted file gets past
+this module in any other form. Commands are told apart by class name, so that this module does not
+import the engine.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import PurePath
+from typing import Any, ClassVar
+
+from rulecheck.records import (
+    Action,
+    Call,
+    Change,
+    Declaration,
+    Do,
+    Eq,
+    Expr,
+    Fact,
+    Holds,
+    Let,
+    Lit,
+    Problem,
+    Rule,
+    Set,
+    Span,
+    Union,
+    Var,
+)
+from rulecheck.rules.scanner import Form, Places, tokenize
+
+REWRITE_ROOT = "$rewrite"
+WILDCARD = "_"
+
+_LITERAL_SORTS = {"Int": "i64", "Float": "f64", "String": "String", "Bool": "bool"}
+_CHANGES = {"Delete": "delete", "Subsume": "subsume"}
+_INTEGER = re.compile(r"[+-]?[0-9]+")
+
+Item = Declaration | Rule | Do
+
+
+class FormPlaces:
+    """Places of one form: of itself, its keyword, its ``:name``, and the engine's byte offsets."""
+
+    def __init__(self, places: Places, form: Form, *, shares_line: bool = False) -> None:
+        """Prepare the translation; linear in the form.
+
+        ``shares_line`` says that another form starts on the same line before this one, so that
+        the line alone does not name a rule.
+        """
+        self._places = places
+        self._shares_line = shares_line
+        self.form = form
+        self._characters = _character_offsets(form.text)
+        self.name, self._name_at = _name_option(form.text)
+
+    @property
+    def file(self) -> str:
+        """The path as the user wrote it."""
+        return self._places.file
+
+    @property
+    def whole(self) -> Span:
+        """The form."""
+        return self._at(0, len(self.form.text))
+
+    @property
+    def keyword(self) -> Span:
+        """Its first word, where a caret says most."""
+        start = self.form.keyword_start
+        return self._at(start, start + max(len(self.form.keyword), 1))
+
+    @property
+    def name_span(self) -> Span:
+        """The text of its ``:name``, else its keyword."""
+        return self._at(*self._name_at) if self._name_at else self.keyword
+
+    @property
+    def rule_name(self) -> str:
+        """The author's name for the rule, else ``file.egg:LINE``."""
+        start = self.whole
+        column = f":{start.column}" if self._shares_line else ""
+        return self.name or f"{PurePath(self.file).name}:{start.line}{column}"
+
+    def span(self, start_byte: int, end_byte: int) -> Span:
+        """Turn byte offsets in the form into a place in the file."""
+        start, end = start_byte, end_byte
+        if self._characters is not None:
+            start, end = self._characters[start_byte], self._characters[end_byte]
+        return self._at(start, end)
+
+    def at(self, line: int, column: int) -> Span:
+        """Return the place of the engine's (line, column), which count from the form's start."""
+        before = self.form.text.split("\n")[: line - 1]
+        offset = sum(len(text) + 1 for text in before) + column - 1
+        offset = min(max(offset, 0), len(self.form.text) - 1)
+        return self._at(offset, offset + 1)
+
+    def text(self, place: Any) -> str:
+        """Return the source text at a span of the engine."""
+        return self.form.text.encode()[place.i : place.j].decode()
+
+    def _at(self, start: int, end: int) -> Span:
+        return self._places.span(self.form.start + start, self.form.start + end)
+
+
+class Converter:
+    """Turns one form's commands into records; what it must refuse goes to ``problems``."""
+
+    def __init__(self, places: FormPlaces) -> None:
+        """Start with no problems."""
+        self.problems: list[Problem] = []
+        self._places = places
+        self._hash = places.form.text_hash
+
+    def items(self, command: Any) -> list[Item]:
+        """Return the declarations, rules or ground rows that ``command`` stands for."""
+        handler = self._COMMANDS.get(type(command).__name__)
+        if handler is None:
+            self._refuse(
+                f"`{self._places.form.keyword}` is not a command that a rule file may use.",
+                "Keep declarations, rules and rows of relations; remove everything else.",
+                self._places.keyword,
+                self._places.form.keyword,
+            )
+            return []
+        return handler(self, command)
+
+    # Commands
+
+    def _datatype(self, command: Any) -> list[Item]:
+        return [
+            Declaration("sort", command.name, (), None, self._places.keyword),
+            *(self._variant(variant, command.name) for variant in command.variants),
+        ]
+
+    def _datatypes(self, command: Any) -> list[Item]:
+        items: list[Item] = []
+        for place, name, body in command.datatypes:
+            span = self._span(place)
+            if type(body).__name__ != "SubVariants":
+                self._refuse_presort(name, span)
+                continue
+            items.append(Declaration("sort", name, (), None, span))
+            items += (self._variant(variant, name) for variant in body.variants)
+        return items
+
+    def _sort(self, command: Any) -> list[Item]:
+        span = self._span(command.span)
+        if command.presort_and_args is not None:
+            self._refuse_presort(command.name, span)
+            return []
+        return [Declaration("sort", command.name, (), None, span)]
+
+    def _function(self, command: Any) -> list[Item]:
+        schema = command.schema
+        merge = None if command.merge is None else self._expr(command.merge)
+        span = self._span(command.span)
+        inputs = tuple(schema.input)
+        return [Declaration("function", command.name, inputs, schema.output, span, merge)]
+
+    def _relation(self, command: Any) -> list[Item]:
+        span = self._span(command.span)
+        return [Declaration("relation", command.name, tuple(command.inputs), "Unit", span)]
+
+    def _constructor(self, command: Any) -> list[Item]:
+        return [
+            Declaration(
+                "constructor",
+                command.name,
+                tuple(command.schema.input),
+                command.schema.output,
+                self._span(command.span),
+                cost=command.cost,
+                unextractable=command.unextractable,
+            )
+        ]
+
+    def _ruleset(self, command: Any) -> list[Item]:
+        return [Declaration("ruleset", command.name, (), None, self._span(command.span))]
+
+    def _combined(self, command: Any) -> list[Item]:
+        members = tuple(command.rulesets)
+        span = self._span(command.span)
+        return [Declaration("ruleset", command.name, (), None, span, members=members)]
+
+    def _action(self, command: Any) -> list[Item]:
+        action = self._convert_action(command.action)
+        if isinstance(action, Do):
+            return [action]
+        if action is not None:
+            self._refuse(
+                f"`{self._places.form.keyword}` at top level changes the graph outside any rule.",
+                "Remove it: rulecheck adds the terms that a rule needs.",
+                self._places.keyword,
+                self._places.form.keyword,
+            )
+        return []
+
+    def _rule(self, command: Any) -> list[Item]:
+        rule = command.rule
+        body = tuple(self._fact(fact) for fact in rule.body)
+        actions = (self._convert_action(action) for action in rule.head)
+        head = tuple(action for action in actions if action is not None)
+        return [self._make_rule("rule", "", rule.ruleset, body, head)]
+
+    def _rewrite(self, command: Any) -> list[Item]:
+        rewrite = command.rewrite
+        body, head = self._direct(rewrite.lhs, rewrite.rhs, rewrite.conditions)
+        left = self._expr(rewrite.lhs)
+        if command.subsume and isinstance(left, Call):
+            head = (*head, Change("subsume", left.fn, left.args, left.span))
+        return [self._make_rule("rewrite", "", command.name, body, head)]
+
+    def _birewrite(self, command: Any) -> list[Item]:
+        rewrite = command.rewrite
+        there = self._direct(rewrite.lhs, rewrite.rhs, rewrite.conditions)
+        back = self._direct(rewrite.rhs, rewrite.lhs, rewrite.conditions)
+        return [
+            self._make_rule("birewrite", " =>", command.name, *there),
+            self._make_rule("birewrite", " <=", command.name, *back),
+        ]
+
+    # Parts of commands
+
+    def _variant(self, variant: Any, sort: str) -> Declaration:
+        return Declaration(
+            "constructor",
+            variant.name,
+            tuple(variant.types),
+            sort,
+            self._span(variant.span),
+            cost=variant.cost,
+            unextractable=variant.unextractable,
+        )
+
+    def _direct(
+        self, left: Any, right: Any, conditions: list[Any]
+    ) -> tuple[tuple[Fact, ...], tuple[Action, ...]]:
+        """Write one direction of a rewrite as body and head."""
+        old, new = self._expr(left), self._expr(right)
+        facts = tuple(self._fact(condition) for condition in conditions)
+        pattern = Eq(Var(REWRITE_ROOT, old.span), old, old.span)
+        return (pattern, *facts), (Union(Var(REWRITE_ROOT, new.span), new, new.span),)
+
+    def _make_rule(
+        self,
+        kind: str,
+        suffix: str,
+        ruleset: str,
+        body: tuple[Fact, ...],
+        head: tuple[Action, ...],
+    ) -> Rule:
+        places = self._places
+        return Rule(
+            places.rule_name + suffix,
+            ruleset,
+            kind,
+            body,
+            head,
+            places.whole,
+            places.name_span,
+            places.form.index,
+            self._hash,
+        )
+
+    def _fact(self, fact: Any) -> Fact:
+        if type(fact).__name__ == "Eq":
+            return Eq(self._expr(fact.left), self._expr(fact.right), self._span(fact.span))
+        expr = self._expr(fact.expr)
+        return Holds(expr, expr.span)
+
+    def _convert_action(self, action: Any) -> Action | None:
+        handler = self._ACTIONS.get(type(action).__name__)
+        if handler is None:
+            self._refuse(
+                f"A rule may not use `{type(action).__name__.lower()}`: it stops the engine.",
+                "Remove the action; a rule that does not apply should not match.",
+                self._span(action.span),
+                type(action).__name__.lower(),
+            )
+            return None
+        return handler(self, action)
+
+    def _let(self, action: Any) -> Action:
+        return Let(action.lhs, self._expr(action.rhs), self._span(action.span))
+
+    def _union(self, action: Any) -> Action:
+        return Union(self._expr(action.lhs), self._expr(action.rhs), self._span(action.span))
+
+    def _set(self, action: Any) -> Action:
+        args = tuple(self._expr(arg) for arg in action.args)
+        return Set(action.lhs, args, self._expr(action.rhs), self._span(action.span))
+
+    def _change(self, action: Any) -> Action:
+        args = tuple(self._expr(arg) for arg in action.args)
+        kind = _CHANGES[type(action.change).__name__]
+        return Change(kind, action.sym, args, self._span(action.span))
+
+    def _do(self, action: Any) -> Action:
+        return Do(self._expr(action.expr), self._span(action.span))
+
+    def _expr(self, node: Any) -> Expr:
+        span = self._span(node.span)
+        kind = type(node).__name__
+        if kind == "Call":
+            return Call(node.name, tuple(self._expr(arg) for arg in node.args), span)
+        if kind == "Var":
+            # The parser gives each `_` a fresh name of its own, which the author never wrote.
+            return Var(WILDCARD if node.name.startswith("@") else node.name, span)
+        return self._literal(node, span)
+
+    def _literal(self, node: Any, span: Span) -> Lit:
+        sort = _LITERAL_SORTS.get(type(node.value).__name__)
+        if sort is None:
+            return Lit(None, "Unit", span)
+        if sort == "f64" and _INTEGER.fullmatch(self._places.text(node.span)):
+            # The engine silently takes it for a float.
+            self._problem(
+                "type",
+                f"The integer {self._places.text(node.span)} does not fit 64 bits.",
+                "Use a smaller integer, or write a float with a point.",
+                span,
+            )
+        return Lit(node.value.value, sort, span)
+
+    # Problems
+
+    def _span(self, place: Any) -> Span:
+        return self._places.span(place.i, place.j)
+
+    def _refuse_presort(self, name: str, span: Span) -> None:
+        self._refuse(
+            f"The sort `{name}` is a container or a function sort, which rule files may not use.",
+            "Use a datatype.",
+            span,
+            name,
+        )
+
+    def _refuse(self, message: str, hint: str, span: Span, subject: str) -> None:
+        self._problem("refused", message, hint, span, subject)
+
+    def _problem(
+        self, kind: str, message: str, hint: str, span: Span, subject: str | None = None
+    ) -> None:
+        self.problems.append(Problem(kind, message, hint, span, None, subject))
+
+    _COMMANDS: ClassVar[dict[str, Callable[[Converter, Any], list[Item]]]] = {
+        "Datatype": _datatype,
+        "Datatypes": _datatypes,
+        "Sort": _sort,
+        "FunctionCommand": _function,
+        "Relation": _relation,
+        "Constructor": _constructor,
+        "AddRuleset": _ruleset,
+        "UnstableCombinedRuleset": _combined,
+        "ActionCommand": _action,
+        "RuleCommand": _rule,
+        "RewriteCommand": _rewrite,
+        "BiRewriteCommand": _birewrite,
+    }
+    _ACTIONS: ClassVar[dict[str, Callable[[Converter, Any], Action]]] = {
+        "Let": _let,
+        "Union": _union,
+        "Set": _set,
+        "Change": _change,
+        "Expr_": _do,
+    }
+
+
+def _character_offsets(text: str) -> list[int] | None:
+    """Map byte offsets to character offsets; None where they are the same."""
+    if text.isascii():
+        return None
+    offsets: list[int] = []
+    for index, character in enumerate(text):
+        offsets += [index] * len(character.encode())
+    offsets.append(len(text))
+    return offsets
+
+
+def _name_option(text: str) -> tuple[str, tuple[int, int] | None]:
+    """Find the last ``:name "…"`` among the form's own words: its text, and where it stands."""
+    found: tuple[str, tuple[int, int] | None] = ("", None)
+    depth = 0
+    previous = ""
+    for token in tokenize(text):
+        if token.kind == "comment":
+            continue
+        depth += {"open": 1, "close": -1}.get(token.kind, 0)
+        if depth == 1 and token.kind == "string" and previous == ":name":
+            found = unquote(token.text), (token.start, token.start + len(token.text))
+        previous = token.text
+    return found
+
+
+def unquote(text: str) -> str:
+    """Read a string literal as the engine does: it knows four escapes."""
+    escapes = {"\\n": "\n", "\\t": "\t", '\\"': '"', "\\\\": "\\"}
+    return re.sub(r"\\.", lambda match: escapes.get(match.group(), match.group()), text[1:-1])

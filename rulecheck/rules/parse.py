@@ -1,0 +1,217 @@
+"""A rule file, from bytes to records: scan, gate, parse, convert, declare, check."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from rulecheck.records import (
+    Call,
+    Declaration,
+    Do,
+    Limits,
+    Problem,
+    Rule,
+    RuleFile,
+    Span,
+)
+from rulecheck.rules.allowlist import COMMANDS, REFUSED_COMMANDS, RULE_COMMANDS
+from rulecheck.rules.check import check_row, check_rule
+from rulecheck.rules.convert import Converter, FormPlaces, Item
+from rulecheck.rules.declare import Signatures, show_place, suggest
+from rulecheck.rules.scanner import Form, Places, Scan, scan
+
+# One form's text to (the engine's commands, None), or to ([], the engine's message).
+Parser = Callable[[str], tuple[list[Any], str | None]]
+
+# More than this many problems tell nobody more, and a hostile file could have millions.
+_MAX_PROBLEMS = 100
+
+_ENGINE_PLACE = re.compile(r"^(?:In|At) (\d+):(\d+)[^\n]*\n?")
+
+
+class Dialect(msgspec.Struct, frozen=True):
+    """A vocabulary as the engine needs it. ``commands`` are the parser's own objects, in order."""
+
+    declarations: tuple[Declaration, ...]
+    commands: tuple[Any, ...]
+    problems: tuple[Problem, ...]
+
+
+def read_dialect(path: str, text: str, parse: Parser, limits: Limits) -> Dialect:
+    """Read a dialect's text. It is trusted: any command goes, and is given to the engine."""
+    scanned = scan(path, text.encode(), limits)
+    places = Places(path, scanned.text)
+    commands: list[Any] = []
+    declarations: list[Declaration] = []
+    problems = [scanned.fatal] if scanned.fatal else []
+    for form in scanned.forms:
+        here = FormPlaces(places, form)
+        parsed, error = parse(form.text)
+        if error is not None:
+            problems.append(engine_problem("syntax", error, here))
+        commands += parsed
+        if form.keyword not in COMMANDS or form.keyword in RULE_COMMANDS:
+            continue
+        converter = Converter(here)
+        for command in parsed:
+            items = converter.items(command)
+            declarations += (item for item in items if isinstance(item, Declaration))
+        problems += converter.problems
+    return Dialect(tuple(declarations), tuple(commands), tuple(problems))
+
+
+def read_file(path: str, data: bytes, dialect: Dialect, parse: Parser, limits: Limits) -> RuleFile:
+    """Read a rule file that nobody vouches for. Whatever is wrong with it is in ``problems``."""
+    scanned = scan(path, data, limits)
+    digest = hashlib.sha256(data).hexdigest()
+    if scanned.fatal is not None:
+        problems = (scanned.fatal, *scanned.problems)
+        return RuleFile(path, (), (), (), scanned.directives, problems, digest)
+    reader = _Reader(path, scanned, dialect, parse)
+    return reader.read(digest)
+
+
+def engine_problem(kind: str, message: str, places: FormPlaces) -> Problem:
+    """Turn the engine's message about one form into a problem, at the place that it names."""
+    hint = "The message is the engine's own."
+    match = _ENGINE_PLACE.match(message)
+    if match is None:
+        return Problem(kind, _sentence(message), hint, places.keyword)
+    rest = message[match.end() :].strip().splitlines()
+    said = rest[-1] if rest else message
+    line, column = int(match[1]), int(match[2])
+    return Problem(kind, _sentence(said), hint, places.at(line, column))
+
+
+class _Reader:
+    """One pass over the forms of a scanned file, then one over its declarations and rules."""
+
+    def __init__(self, path: str, scanned: Scan, dialect: Dialect, parse: Parser) -> None:
+        self._path = path
+        self._scan = scanned
+        self._dialect = dialect
+        self._parse = parse
+        self._places = Places(path, scanned.text)
+        self._signatures = Signatures(dialect.declarations)
+        self._relations = _declared_words(scanned.forms)
+        self._problems: list[Problem] = list(scanned.problems)
+        self._items: list[Item] = []
+        self._names: dict[str, Span] = {}
+        self._line = 0
+
+    def read(self, digest: str) -> RuleFile:
+        for form in self._scan.forms:
+            self._form(form)
+            if len(self._problems) >= _MAX_PROBLEMS:
+                break
+        declared = [item for item in self._items if isinstance(item, Declaration)]
+        new, problems = self._signatures.add_all(declared)
+        self._problems += problems
+        rows = [item.expr for item in self._items if isinstance(item, Do)]
+        facts = tuple(row for row in rows if isinstance(row, Call) and self._row(row))
+        drafts = [item for item in self._items if isinstance(item, Rule)]
+        rules = tuple(rule for draft in drafts for rule in self._rule(draft))
+        return RuleFile(
+            self._path,
+            rules,
+            (*self._dialect.declarations, *new),
+            facts,
+            self._scan.directives,
+            tuple(sorted(self._problems[:_MAX_PROBLEMS], key=lambda problem: problem.span)),
+            digest,
+        )
+
+    def _form(self, form: Form) -> None:
+        line, _ = self._places.point(form.start)
+        places = FormPlaces(self._places, form, shares_line=line == self._line)
+        self._line = line
+        rule = places.rule_name if form.keyword in RULE_COMMANDS else None
+        problem = self._gate(form, places)
+        if problem is not None:
+            self._problems.append(problem)
+            return
+        commands, error = self._parse(form.text)
+        if error is not None:
+            problem = engine_problem("syntax", error, places)
+            self._problems.append(msgspec.structs.replace(problem, rule=rule))
+            return
+        converter = Converter(places)
+        classes = COMMANDS.get(form.keyword, frozenset({"ActionCommand"}))
+        items = [
+            item
+            for command in commands
+            if type(command).__name__ in classes
+            for item in converter.items(command)
+        ]
+        if converter.problems:
+            self._problems += (
+                msgspec.structs.replace(problem, rule=rule) for problem in converter.problems
+            )
+        else:
+            self._items += items
+
+    def _gate(self, form: Form, places: FormPlaces) -> Problem | None:
+        """Refuse a form by its first word, before any parser sees it."""
+        word = form.keyword
+        if word in COMMANDS or self._is_relation(word):
+            return None
+        why = REFUSED_COMMANDS.get(word)
+        known = self._signatures.tables.get(word)
+        if why is None and known is not None:
+            why = f"it is a {known.kind}, and only rows of relations may stand at top level"
+        if why is not None:
+            what = f"A rule file may not use `{word}` at top level: {why}."
+            hint = "Remove it: a rule file holds declarations, rules, and rows of relations."
+            return Problem("refused", what, hint, places.keyword, None, word)
+        if not word:
+            what = "A form has to start with a command."
+            return Problem("syntax", what, "Remove it.", places.keyword)
+        what = f"`{word}` is no command, and nothing declares it."
+        hint = suggest(word, [*COMMANDS, *self._relations]) or "Declare it as a relation."
+        return Problem("unknown-name", what, hint, places.keyword, None, word)
+
+    def _is_relation(self, word: str) -> bool:
+        known = self._signatures.tables.get(word)
+        return word in self._relations or (known is not None and known.kind == "relation")
+
+    def _row(self, row: Call) -> bool:
+        known = self._signatures.tables.get(row.fn)
+        if known is not None and known.kind != "relation":
+            what = f"`{row.fn}` is a {known.kind}; only rows of relations may stand at top level."
+            problem = Problem("refused", what, "Remove it.", row.span, None, row.fn)
+            self._problems.append(problem)
+            return False
+        problems = check_row(row, self._signatures)
+        self._problems += problems
+        return not problems
+
+    def _rule(self, draft: Rule) -> list[Rule]:
+        """Return the rule if it can be judged, under a name of its own."""
+        known = self._names.get(draft.name)
+        if known is not None:
+            what = f"The name `{draft.name}` is taken by the rule at {show_place(known)}."
+            hint = "Give each rule a name of its own; this one is not judged."
+            self._problems.append(
+                Problem("duplicate", what, hint, draft.name_span, draft.name, draft.name)
+            )
+            return []
+        self._names[draft.name] = draft.name_span
+        rule, problems = check_rule(draft, self._signatures)
+        self._problems += problems
+        return [] if problems else [rule]
+
+
+def _declared_words(forms: tuple[Form, ...]) -> frozenset[str]:
+    """Return the names of the relations that a file declares, wherever it does."""
+    words = (form.words(2) for form in forms if form.keyword == "relation")
+    return frozenset(pair[1].text for pair in words if len(pair) == 2)
+
+
+def _sentence(text: str) -> str:
+    said = text.removeprefix("parse error: ").strip()
+    return f"The engine says: {said[:1].upper()}{said[1:300]}{'' if said.endswith('.') else '.'}"
