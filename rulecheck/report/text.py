@@ -37,6 +37,8 @@ def finding_block(finding: Finding, sources: Sources, style: Style) -> list[str]
     example = finding.counterexample
     if example is not None:
         lines += evidence_lines(example.evidence, style.width)
+    if finding.cases:
+        lines += field("cases", _cases(finding), style.width)
     if finding.error_over_bound is not None and finding.compared:
         lines += field("error/bound", f"{finding.error_over_bound:.3g}", style.width)
     if example is not None:
@@ -121,12 +123,21 @@ def _ok_lines(findings: list[Finding], style: Style) -> list[str]:
     column = min(max(len(name) for name in names), 48)
     lines = []
     for finding, name in zip(findings, names, strict=True):
-        seen = f"{count(finding.cases, 'case')}, {count(finding.compared, 'element')}"
-        if finding.detectable is not None:
-            seen += f"; would have seen a relative effect of {power_of_two(finding.detectable)}"
-        word = finding.verdict.value
         ok = paint("ok", Severity.OK, color=style.color)
-        lines.append(f"{ok}  {name:<{column}}  {word}  ({seen})")
+        lines.append(f"{ok}  {name:<{column}}  {finding.verdict.value}  ({_effort(finding)})")
         if finding.verdict is Verdict.NEAR_TIE:
             lines += field("note", finding.message, style.width)
     return lines
+
+
+def _cases(finding: Finding) -> str:
+    words = ", ".join(f"{amount:,} {word}" for word, amount in finding.verdicts)
+    return f"{words}; {_effort(finding)}" if len(finding.verdicts) > 1 else _effort(finding)
+
+
+def _effort(finding: Finding) -> str:
+    """Say how much stands behind a verdict."""
+    text = f"{count(finding.cases, 'case')}, {count(finding.compared, 'element')}"
+    if finding.detectable is not None:
+        text += f"; would have seen a relative effect of {power_of_two(finding.detectable)}"
+    return text
