@@ -12,7 +12,7 @@ export OMP_NUM_THREADS      := 1
 export OPENBLAS_NUM_THREADS := 1
 
 .NOTPARALLEL:
-.PHONY: check test lint golden clean
+.PHONY: check test lint coverage golden clean
 
 check: $(VENV)/.installed
 	$(BIN)/rulecheck check rules/
@@ -25,6 +25,9 @@ lint: $(VENV)/.installed-dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+coverage: $(VENV)/.installed-test $(VENV)/.installed-dev
+	$(BIN)/python -m pytest -n $(JOBS) --cov --cov-report=term
 
 golden: $(VENV)/.installed-test
 	$(BIN)/python -m pytest tests/golden --update-golden
@@ -45,5 +48,5 @@ $(VENV)/.installed-test: pyproject.toml constraints.txt | $(BIN)/python
 	touch $@ $(VENV)/.installed
 
 $(VENV)/.installed-dev: pyproject.toml constraints.txt | $(BIN)/python
-	$(PIP) --editable '.[dev,torch]'
-	touch $@ $(VENV)/.installed $(VENV)/.installed-test
+	$(PIP) --editable '.[dev]'
+	touch $@ $(VENV)/.installed
