@@ -109,9 +109,9 @@ class Worker(Generic[Reply]):
         if self.alive:
             return
         self._kill()
-        self._process = subprocess.Popen(
+        self._process = subprocess.Popen(  # noqa: S603  # our own interpreter
             # -P: the working folder may be a hostile checkout, so nothing is imported from it.
-            [sys.executable, "-P", "-m", self._module],  # noqa: S603  # our own interpreter
+            [sys.executable, "-P", "-m", self._module],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -288,16 +288,19 @@ def explain_exit(name: str, code: int, said: str) -> Failure:
 def serve(handler: Callable[[Any], msgspec.Struct], request_type: Any) -> None:
     """Answer requests on stdin until it ends; the child's side of ``Worker``.
 
-    Whatever libraries print goes to stderr: the real stdout is moved away first. An exception of
-    ``handler`` is a bug: it ends the process, and the parent sees a ``Failure``.
+    An exception of ``handler`` is a bug: it ends the process, and the parent sees a ``Failure``.
     """
-    replies = os.dup(1)
-    requests = os.dup(0)
+    serve_pipes(handler, request_type, *take_pipes())
+
+
+def take_pipes() -> tuple[int, int]:
+    """Move the real stdin and stdout away; return them. Whatever libraries print goes to stderr."""
+    requests, replies = os.dup(0), os.dup(1)
     os.dup2(2, 1)
     null = os.open(os.devnull, os.O_RDONLY)
     os.dup2(null, 0)
     os.close(null)
-    serve_pipes(handler, request_type, requests, replies)
+    return requests, replies
 
 
 def serve_pipes(

@@ -31,7 +31,7 @@ Parser = Callable[[str], tuple[list[Any], str | None]]
 # More than this many problems tell nobody more, and a hostile file could have millions.
 _MAX_PROBLEMS = 100
 
-_ENGINE_PLACE = re.compile(r"^(?:In|At) (\d+):(\d+)[^\n]*\n?")
+_ENGINE_PLACE = re.compile(r"^(?:In|At) (\d+):(\d+)\S* of (?P<file>[^\n]*)\n?")
 
 
 class Dialect(msgspec.Struct, frozen=True):
@@ -78,14 +78,26 @@ def read_file(path: str, data: bytes, dialect: Dialect, parse: Parser, limits: L
 
 def engine_problem(kind: str, message: str, places: FormPlaces) -> Problem:
     """Turn the engine's message about one form into a problem, at the place that it names."""
-    hint = "The message is the engine's own."
+    said, line, column, _ = _read_place(message)
+    span = places.keyword if line is None else places.at(line, column)
+    return Problem(kind, said, "The message is the engine's own.", span)
+
+
+def place_message(message: str, fallback: Span) -> tuple[str, Span]:
+    """Split the engine's message on an item built from records: what it says, and where."""
+    said, line, column, file = _read_place(message)
+    if line is None or file != fallback.file:
+        return said, fallback
+    return said, Span(file, line, column, line, column + 1)
+
+
+def _read_place(message: str) -> tuple[str, int | None, int, str]:
+    """Take the engine's message apart: the sentence, line, column and file."""
     match = _ENGINE_PLACE.match(message)
     if match is None:
-        return Problem(kind, _sentence(message), hint, places.keyword)
+        return _sentence(message), None, 0, ""
     rest = message[match.end() :].strip().splitlines()
-    said = rest[-1] if rest else message
-    line, column = int(match[1]), int(match[2])
-    return Problem(kind, _sentence(said), hint, places.at(line, column))
+    return _sentence(rest[-1] if rest else message), int(match[1]), int(match[2]), match["file"]
 
 
 class _Reader:

@@ -1,0 +1,130 @@
+"""The engine's child process: read a rule file, match its rules, and touch nothing else."""
+
+from __future__ import annotations
+
+import importlib.metadata
+
+import msgspec
+
+from rulecheck.egraph.bindings import Parser
+from rulecheck.egraph.canary import ask_canary
+from rulecheck.egraph.load import Program, RejectedError, read_header
+from rulecheck.egraph.match import Session
+from rulecheck.egraph.seal import limit_request, seal_process
+from rulecheck.records import (
+    Call,
+    CanaryReply,
+    CanaryRequest,
+    Declaration,
+    Failure,
+    FailureKind,
+    LoadReply,
+    LoadRequest,
+    MatchReply,
+    MatchRequest,
+    Problem,
+    Rule,
+    RuleFile,
+    Span,
+)
+from rulecheck.rules.parse import Dialect, place_message, read_dialect, read_file
+from rulecheck.workers import serve_pipes, take_pipes
+
+# Each item that only the engine rejects costs a rebuild; a hostile file could have thousands.
+_MAX_REJECTED = 16
+
+Request = LoadRequest | MatchRequest | CanaryRequest
+Reply = LoadReply | MatchReply | CanaryReply | Failure
+
+
+class Engine:
+    """The state of the child: the last dialect, and the last file with its EGraph."""
+
+    def __init__(self, version: str) -> None:
+        """Start with nothing loaded."""
+        self._version = version
+        self._parse = Parser()
+        self._dialects: dict[tuple[str, str], Dialect] = {}
+        self._session: Session | None = None
+
+    def answer(self, request: Request) -> Reply:
+        """Answer one request."""
+        match request:
+            case LoadRequest():
+                limit_request(request.limits.seconds, request.limits.memory_bytes)
+                return self._load(request)
+            case MatchRequest():
+                limit_request(request.limits.seconds, request.limits.memory_bytes)
+                if self._session is None:
+                    return Failure(FailureKind.CRASH, "The engine process has no file loaded.")
+                return self._session.match(request)
+            case CanaryRequest():
+                return ask_canary(self._version)
+
+    def _load(self, request: LoadRequest) -> Reply:
+        self._session = None
+        dialect = self._dialect(request)
+        if dialect.problems:
+            first = dialect.problems[0]
+            place = f"{first.span.file}:{first.span.line}:{first.span.column}"
+            return Failure(FailureKind.CRASH, f"{place}: {first.message}")
+        file = read_file(request.path, request.data, dialect, self._parse, request.limits)
+        return LoadReply(self._build(request, dialect, file))
+
+    def _build(self, request: LoadRequest, dialect: Dialect, file: RuleFile) -> RuleFile:
+        """Give the file to the engine; leave out, and report, what it does not take."""
+        if not file.declarations:
+            return file  # nothing of it could be read
+        header = read_header(request.dialect_text)
+        for _ in range(_MAX_REJECTED):
+            try:
+                program = Program(dialect.commands, header, file, len(dialect.declarations))
+                self._session = Session(program)
+            except RejectedError as error:
+                file = _without(file, error)
+            else:
+                return file
+        what = f"The engine rejects more than {_MAX_REJECTED} items of this file."
+        hint = "Mend those named above; the rest has not been looked at."
+        problem = Problem("engine", what, hint, Span(file.path, 1, 1, 1, 1))
+        return msgspec.structs.replace(file, rules=(), problems=(*file.problems, problem))
+
+    def _dialect(self, request: LoadRequest) -> Dialect:
+        key = (request.dialect_path, request.dialect_text)
+        if key not in self._dialects:
+            self._dialects = {
+                key: read_dialect(*key, self._parse, request.limits),
+            }
+        return self._dialects[key]
+
+
+def _without(file: RuleFile, error: RejectedError) -> RuleFile:
+    """Drop one item from a file and put the engine's message in its place."""
+    item = error.item
+    message, span = place_message(str(error), item.span)
+    name = item.fn if isinstance(item, Call) else item.name
+    problem = Problem("type", message, "The message is the engine's own.", span, None, name)
+    match item:
+        case Rule():
+            problem = msgspec.structs.replace(problem, rule=item.name, subject=None)
+            rest = tuple(rule for rule in file.rules if rule.name != item.name)
+            file = msgspec.structs.replace(file, rules=rest)
+        case Declaration():
+            kept = tuple(known for known in file.declarations if known is not item)
+            file = msgspec.structs.replace(file, declarations=kept)
+        case Call():
+            rows = tuple(row for row in file.facts if row is not item)
+            file = msgspec.structs.replace(file, facts=rows)
+    return msgspec.structs.replace(file, problems=(*file.problems, problem))
+
+
+def main() -> None:
+    """Serve requests until stdin ends."""
+    engine = Engine(importlib.metadata.version("egglog"))
+    requests, replies = take_pipes()
+    seal_process()
+    serve_pipes(engine.answer, Request, requests, replies)
+
+
+if __name__ == "__main__":
+    main()

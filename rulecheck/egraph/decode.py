@@ -1,0 +1,198 @@
+"""Classes back to terms: a frozen EGraph read into the reply's node table.
+
+A class that holds a term of the request decodes to that very term, as it was spelled. Any other
+class decodes to its smallest term; a literal number is smaller than everything else.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from rulecheck.egraph.load import at_name
+from rulecheck.records import Declaration, Node, TermTable
+
+_PRIMITIVES = {
+    "i64": "value_to_i64",
+    "f64": "value_to_f64",
+    "String": "value_to_string",
+    "bool": "value_to_bool",
+}
+BASE_SORTS = frozenset(_PRIMITIVES)
+_NUMBERS = frozenset({"i64", "f64"})
+
+# (sort, the engine's value): the values of different sorts may coincide.
+Key = tuple[str, Any]
+
+
+class UndecodableError(Exception):
+    """A class holds no finite term, as every one of its members was deleted."""
+
+
+class Entry(NamedTuple):
+    """One member of a class: a constructor and its arguments."""
+
+    fn: str
+    args: tuple[Key, ...]
+
+
+class Snapshot:
+    """The tables of a frozen EGraph, each read once, when it is first needed."""
+
+    def __init__(self, egraph: Any) -> None:
+        """Freeze the EGraph."""
+        self.egraph = egraph
+        self._functions = egraph.freeze().functions
+
+    def rows(self, table: str) -> list[Any]:
+        """Return the rows of a table."""
+        return list(self._functions[table].rows)
+
+    def classes(self, tables: Iterable[Declaration]) -> dict[Key, list[Entry]]:
+        """Return the members of every class; subsumed ones only where there are no others."""
+        found: dict[Key, list[Entry]] = {}
+        subsumed: dict[Key, list[Entry]] = {}
+        for table in tables:
+            for row in self.rows(table.name):
+                args = tuple(zip(table.inputs, row.inputs, strict=True))
+                into = subsumed if row.subsumed else found
+                into.setdefault((table.output or "", row.output), []).append(
+                    Entry(table.name, args)
+                )
+        return subsumed | found
+
+    def request_terms(self, sorts: Iterable[str]) -> dict[Key, list[int]]:
+        """Return, for each class, the term ids of the request that lie in it."""
+        found: dict[Key, list[int]] = {}
+        for sort in sorts:
+            for row in self.rows(at_name(sort)):
+                index, value = row.inputs
+                found.setdefault((sort, value), []).append(self.egraph.value_to_i64(index))
+        for ids in found.values():
+            ids.sort()
+        return found
+
+
+class Decoder:
+    """Decodes the values of one snapshot into term ids.
+
+    Args:
+        snapshot: the frozen EGraph.
+        nodes: the request's nodes, whose ids stay.
+        tables: all declarations, by name.
+        members: the term ids of each instance.
+    """
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        nodes: tuple[Node, ...],
+        tables: dict[str, Declaration],
+        members: list[list[int]],
+    ) -> None:
+        """Read where the request's terms are; the rest is read when it is needed."""
+        sorts = [name for name, known in tables.items() if known.kind == "sort"]
+        self.table = TermTable(nodes)
+        self._snapshot = snapshot
+        self._requested = snapshot.request_terms(sorts)
+        self._constructors = [known for known in tables.values() if known.kind == "constructor"]
+        self._members = [frozenset(ids) for ids in members]
+        self._classes: dict[Key, list[Entry]] | None = None
+        self._costs: dict[Key, float] = {}
+        self._best: dict[Key, Entry] = {}
+        self._ids: dict[tuple[Key, int | None], int] = {}
+
+    def own_ids(self, key: Key) -> list[int]:
+        """Return the request's term ids in a class."""
+        return self._requested.get(key, [])
+
+    def instance(self, keys: Iterable[Key]) -> int | None:
+        """Return the one instance in which all of ``keys`` lie that lie in only one; else None.
+
+        Terms that several instances share, such as constants, do not count.
+        """
+        found: set[int] = set()
+        for key in keys:
+            ids = self.own_ids(key)
+            owners = [j for j, own in enumerate(self._members) if not own.isdisjoint(ids)]
+            if len(owners) == 1:
+                found.add(owners[0])
+        return found.pop() if len(found) == 1 else None
+
+    def decode(self, key: Key, instance: int | None) -> int:
+        """Return the term id of a value; of several spellings, prefer that of ``instance``."""
+        pending = [key]
+        while pending:
+            current = pending[-1]
+            if (current, instance) in self._ids:
+                pending.pop()
+                continue
+            entry = self._entry(current, instance)
+            if isinstance(entry, int):
+                self._ids[current, instance] = entry
+                continue
+            missing = [arg for arg in entry.args if (arg, instance) not in self._ids]
+            if missing:
+                pending += missing
+                continue
+            args = tuple(self._ids[arg, instance] for arg in entry.args)
+            self._ids[current, instance] = self.table.intern(Node(entry.fn, args))
+        return self._ids[key, instance]
+
+    def _entry(self, key: Key, instance: int | None) -> int | Entry:
+        """Return the id of a value that needs no more decoding, or its best member."""
+        sort, value = key
+        if sort in _PRIMITIVES:
+            number = getattr(self._snapshot.egraph, _PRIMITIVES[sort])(value)
+            return self.table.literal(sort, number)
+        ids = self.own_ids(key)
+        if ids:
+            own = self._members[instance] if instance is not None else frozenset()
+            return next((index for index in ids if index in own), ids[0])
+        if key not in self._best:
+            self._settle(key)
+        if key not in self._best:
+            raise UndecodableError(f"a class of sort {sort} holds no term")
+        return self._best[key]
+
+    def _settle(self, key: Key) -> None:
+        """Find the smallest member of each class that ``key`` leads to.
+
+        Costs only ever fall, and a member costs more than its arguments: no cycle is chosen.
+        """
+        if self._classes is None:
+            self._classes = self._snapshot.classes(self._constructors)
+        classes = self._classes
+        open_keys = self._reach(key, classes)
+        changed = True
+        while changed:
+            changed = False
+            for current in open_keys:
+                for entry in classes.get(current, []):
+                    cost = self._cost(entry)
+                    if cost < self._costs.get(current, math.inf):
+                        self._costs[current], self._best[current] = cost, entry
+                        changed = True
+
+    def _reach(self, key: Key, classes: dict[Key, list[Entry]]) -> list[Key]:
+        """Return the classes below ``key`` that need a choice, deepest first."""
+        seen: dict[Key, None] = {}
+        pending = [key]
+        while pending:
+            current = pending.pop()
+            if current in seen or self._is_leaf(current):
+                continue
+            seen[current] = None
+            pending += (arg for entry in classes.get(current, []) for arg in entry.args)
+        return list(reversed(seen))
+
+    def _is_leaf(self, key: Key) -> bool:
+        return key[0] in _PRIMITIVES or bool(self.own_ids(key))
+
+    def _cost(self, entry: Entry) -> float:
+        if entry.args and all(sort in _NUMBERS for sort, _ in entry.args):
+            return 1.0
+        return 2.0 + sum(
+            1.0 if self._is_leaf(arg) else self._costs.get(arg, math.inf) for arg in entry.args
+        )

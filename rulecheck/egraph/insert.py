@@ -1,0 +1,63 @@
+"""Ground graphs into the EGraph: one rule with an empty body per instance, built directly.
+
+A top-level ``let`` per node costs ten times as much, and text would spell shared terms again and
+again. Each inserted node leaves a row (term id, class), by which it is found later.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rulecheck.egraph.bindings import OWN_SPAN, egg
+from rulecheck.egraph.build import call, literal, variable
+from rulecheck.egraph.load import at_name
+from rulecheck.records import Declaration, InstanceBatch, Node
+
+INSERT_RULESET = "@rc_insert"
+
+
+def reached(batch: InstanceBatch) -> list[list[int]]:
+    """Return the term ids of each instance, arguments first."""
+    return [sorted(_reach(batch.nodes, roots)) for roots in batch.roots]
+
+
+def insertion(
+    batch: InstanceBatch, members: list[list[int]], tables: dict[str, Declaration]
+) -> list[Any]:
+    """Build the commands that insert a batch: one ruleset, one rule an instance."""
+    rules = [
+        egg.Rule(OWN_SPAN, _head(batch.nodes, ids, tables), [], f"@rc_insert_{j}", INSERT_RULESET)
+        for j, ids in enumerate(members)
+    ]
+    return [egg.AddRuleset(OWN_SPAN, INSERT_RULESET), *(egg.RuleCommand(rule) for rule in rules)]
+
+
+def _reach(nodes: tuple[Node, ...], roots: tuple[int, ...]) -> set[int]:
+    seen: set[int] = set()
+    pending = list(roots)
+    while pending:
+        index = pending.pop()
+        if index not in seen:
+            seen.add(index)
+            pending += nodes[index].args
+    return seen
+
+
+def _head(nodes: tuple[Node, ...], ids: list[int], tables: dict[str, Declaration]) -> list[Any]:
+    actions: list[Any] = []
+    built: dict[int, Any] = {}
+    for index in ids:
+        node = nodes[index]
+        if node.value is not None:
+            built[index] = literal(node.fn, node.value)
+            continue
+        term = call(node.fn, [built[arg] for arg in node.args])
+        known = tables.get(node.fn)
+        if known is None or known.kind != "constructor":
+            actions.append(egg.Expr_(OWN_SPAN, term))  # a row of a relation
+            continue
+        built[index] = variable(f"@rc_{index}")
+        actions.append(egg.Let(OWN_SPAN, f"@rc_{index}", term))
+        row = call(at_name(known.output or ""), [literal("i64", index), built[index]])
+        actions.append(egg.Expr_(OWN_SPAN, row))
+    return actions
