@@ -74,7 +74,8 @@ class Vocabulary:
     """A rule language: its declarations and the meaning of its constructors.
 
     ``launch`` turns a matmul op's fields into the call that the compiler issues, or a Failure
-    if the compiler would refuse. Unknown constructors are never guessed:
+    if the compiler would refuse. ``compute_names`` are the compute types that a rule may name,
+    the dialect's default first. Unknown constructors are never guessed:
     they make a rule ``unsupported``.
     """
 
@@ -85,6 +86,7 @@ class Vocabulary:
     dtypes: Mapping[str, DType]
     ops: Mapping[str, OpBinding]
     launch: Callable[[LaunchFields], Launch | Failure]
+    compute_names: tuple[str, ...]
 
     def dtype_constructor(self, dtype: DType) -> str:
         """The constructor that spells ``dtype``."""

@@ -31,6 +31,7 @@ from rulecheck.records.engine import (
     MatchRequest,
     Member,
 )
+from rulecheck.records.numerics import Comparable, Judged, JudgeReply, JudgeRequest
 from rulecheck.records.results import (
     Case,
     CaseResult,
@@ -82,6 +83,7 @@ __all__ = [
     "CaseResult",
     "CastStep",
     "Change",
+    "Comparable",
     "Counterexample",
     "DType",
     "Declaration",
@@ -101,6 +103,9 @@ __all__ = [
     "Holds",
     "InputSpec",
     "InstanceBatch",
+    "JudgeReply",
+    "JudgeRequest",
+    "Judged",
     "Let",
     "Limits",
     "Lit",

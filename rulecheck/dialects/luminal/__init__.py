@@ -16,49 +16,22 @@ def declarations() -> str:
     return importlib.resources.files(__package__).joinpath("declarations.egg").read_text("utf-8")
 
 
-_BINARY = ("shape", "strides.0", "strides.1", "out_strides")
-_UNARY = ("shape", "strides.0", "out_strides")
-_REDUCE = ("shape", "iters", "strides", "iter_stride", "out_strides")
-_MATMUL = [
-    "out_shape",
-    "mul_shape",
-    "k",
-    "lhs_strides",
-    "rhs_strides",
-    "sum_input_strides",
-    "sum_iter_stride",
-    "out_strides",
-    "dtype",
-]
-_GEMM = [
-    "m",
-    "n",
-    "k",
-    "a_layout",
-    "b_layout",
-    "a_order",
-    "b_order",
-    "c_order",
-    "d_order",
-    "lda",
-    "ldb",
-    "ldc",
-    "ldd",
-    "batch_count",
-    "stride_a",
-    "stride_b",
-    "stride_c",
-    "stride_d",
-    "a_dtype",
-    "b_dtype",
-    "c_dtype",
-    "d_dtype",
-    "compute_type",
-    "scale_dtype",
-    "alpha",
-    "beta",
-    "epilogue",
-]
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(text.split())
+
+
+_BINARY = _names("shape strides.0 strides.1 out_strides")
+_UNARY = _names("shape strides.0 out_strides")
+_REDUCE = _names("shape iters strides iter_stride out_strides")
+_MATMUL = _names(
+    "out_shape mul_shape k lhs_strides rhs_strides sum_input_strides sum_iter_stride "
+    "out_strides dtype"
+)
+_GEMM = _names(
+    "m n k a_layout b_layout a_order b_order c_order d_order lda ldb ldc ldd "
+    "batch_count stride_a stride_b stride_c stride_d a_dtype b_dtype c_dtype d_dtype "
+    "compute_type scale_dtype alpha beta epilogue"
+)
 
 VOCABULARY = Vocabulary(
     name="luminal",
@@ -118,8 +91,9 @@ VOCABULARY = Vocabulary(
         **{name: OpBinding(name, _REDUCE) for name in ("Sum", "Max")},
         "Cast": OpBinding("Cast", ("size", "dtype")),
         "Constant": OpBinding("Constant", ("value",)),
-        "GenericMatmul": OpBinding("Matmul", tuple(_MATMUL)),
-        "cublaslt": OpBinding("Gemm", tuple(_GEMM)),
+        "GenericMatmul": OpBinding("Matmul", _MATMUL),
+        "cublaslt": OpBinding("Gemm", _GEMM),
     },
     launch=issue,
+    compute_names=("default", "32F", "64F", "32F_FAST_16BF", "32F_FAST_TF32"),
 )

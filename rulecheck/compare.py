@@ -1,0 +1,90 @@
+"""Comparing a result with what it may legally be, element by element."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
+
+
+class Allowed(NamedTuple):
+    """The value as written and the lowest and highest legal value; structurally an oracle range."""
+
+    mid: Floats
+    low: Floats
+    high: Floats
+
+
+class Comparison(NamedTuple):
+    """How a result sits in its allowed range.
+
+    ``outside`` marks elements that leave it. ``differing`` counts elements that are not the
+    value as written. ``ratio`` is the largest deviation over allowed deviation: at most 1
+    inside, infinite where nothing may deviate. ``worst`` is the flat index of that element.
+    """
+
+    outside: Mask
+    compared: int
+    differing: int
+    ratio: float
+    worst: int
+
+    @property
+    def within(self) -> bool:
+        """Whether something was compared and every element is legal."""
+        return self.compared > 0 and not bool(self.outside.any())
+
+
+def compare(got: Floats, allowed: Allowed) -> Comparison:
+    """Compare a result with its allowed range.
+
+    NaN and infinities are compared by position: a NaN is legal exactly where the value as
+    written is NaN, an infinity exactly where the range reaches it.
+
+    Args:
+        got: the result as float64: [count].
+        allowed: the range: [count] each.
+
+    Raises:
+        ValueError: the shapes differ (a broken invariant of the caller).
+    """
+    if got.shape != allowed.mid.shape:
+        raise ValueError(f"{got.shape} elements compared with {allowed.mid.shape}")
+    nan_got, nan_wanted = np.isnan(got), np.isnan(allowed.mid)
+    inside = (got >= allowed.low) & (got <= allowed.high)
+    outside = np.where(nan_got | nan_wanted, nan_got != nan_wanted, ~inside)
+    same = (got == allowed.mid) | (nan_got & nan_wanted)
+    with np.errstate(all="ignore"):
+        room = np.where(got >= allowed.mid, allowed.high - allowed.mid, allowed.mid - allowed.low)
+        ratios = np.abs(got - allowed.mid) / room
+    ratios = np.where(same, 0.0, np.where(np.isfinite(ratios), ratios, np.inf))
+    ratios = np.where(outside, np.maximum(ratios, np.nextafter(1.0, 2.0)), np.minimum(ratios, 1.0))
+    # Among elements without room the largest deviation is the worst; NaN counts as infinite.
+    size = np.where(np.isfinite(got), np.abs(got - np.nan_to_num(allowed.mid)), np.inf)
+    worst = int(np.lexsort((size, ratios))[-1]) if got.size else 0
+    ratio = float(ratios.max(initial=0.0))
+    return Comparison(outside, int(got.size), int((~same).sum()), ratio, worst)
+
+
+def detectable(allowed: Allowed, ulp: Floats) -> float | None:
+    """The smallest relative effect on one element that would leave the allowed range.
+
+    An effect must exceed the room of the element and one step of its type. None if no element
+    is finite and non-zero.
+    """
+    size = np.abs(allowed.mid)
+    usable = np.isfinite(size) & (size > 0)
+    if not usable.any():
+        return None
+    room = np.maximum(allowed.high - allowed.mid, allowed.mid - allowed.low)
+    return float(((room + ulp)[usable] / size[usable]).min())
+
+
+def overlap(first: Allowed, second: Allowed) -> Mask:
+    """Where two ranges have a value in common; NaN meets NaN."""
+    nan = np.isnan(first.mid) & np.isnan(second.mid)
+    return np.asarray(((first.low <= second.high) & (second.low <= first.high)) | nan)

@@ -1,0 +1,237 @@
+"""Values for the classes of a pattern: matching ground terms, solving products, checking guards."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Mapping
+
+from rulecheck.dialects import Encoding
+from rulecheck.dialects.terms import TermReader
+from rulecheck.instantiate.pattern import Constraint, FunctionFact, PatternCall, PatternGraph
+from rulecheck.records import TermTable
+
+Rows = Mapping[str, frozenset[tuple[int, ...]]]
+
+_COMPARE: dict[str, Callable[[float, float], bool]] = {
+    "<": operator.lt,
+    ">": operator.gt,
+    "<=": operator.le,
+    ">=": operator.ge,
+}
+_ARITHMETIC: dict[str, Callable[[float, float], float]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "min": min,
+    "max": max,
+}
+
+
+class Binding:
+    """Ground terms for pattern classes, with undo."""
+
+    def __init__(
+        self, graph: PatternGraph, table: TermTable, encoding: Encoding, rows: Rows
+    ) -> None:
+        """Bind over ``table``; ``rows`` are the rows of every relation that is a fixed table."""
+        self.graph = graph
+        self.table = table
+        self.encoding = encoding
+        self.rows = rows
+        self.reader = TermReader(table.nodes, encoding)
+        self.values: dict[int, int] = {}
+        self.trail: list[int] = []
+
+    def undo(self, mark: int) -> None:
+        """Forget every value bound since ``len(trail)`` was ``mark``."""
+        while len(self.trail) > mark:
+            del self.values[self.trail.pop()]
+
+    def unify(self, node: int, term: int) -> bool:
+        """Make the class equal to a ground term; False (and nothing bound) if it cannot be."""
+        mark = len(self.trail)
+        if self._unify(node, term):
+            return True
+        self.undo(mark)
+        return False
+
+    def _unify(self, node: int, term: int) -> bool:
+        root = self.graph.find(node)
+        if root in self.values:
+            return self.equal(self.values[root], term)
+        literal = self.graph.literals.get(root)
+        if literal is not None and not self._same_literal(literal[1], term):
+            return False
+        bound = term
+        for call in self.graph.calls_of(root):
+            spelled = self._match_call(call, term)
+            if spelled is None:
+                return False
+            bound = spelled
+        self.values[root] = bound
+        self.trail.append(root)
+        return self._follow(root)
+
+    def _same_literal(self, wanted: float | str | bool | None, term: int) -> bool:
+        value = self.table.nodes[term].value
+        return value is not None and wanted == value and isinstance(value, type(wanted))
+
+    def _match_call(self, call: PatternCall, term: int) -> int | None:
+        """Match a constructor call; return the term as the pattern spells it."""
+        node = self.table.nodes[term]
+        mark = len(self.trail)
+        orders = [node.args] if node.fn == call.fn else []
+        names = self.encoding
+        if node.fn == call.fn == names.product:
+            orders.append(node.args[::-1])  # the dialect's algebra commutes products
+        for args in orders:
+            if all(self._unify(arg, value) for arg, value in zip(call.args, args, strict=True)):
+                return self._spell(call)
+            self.undo(mark)
+        if call.fn in names.arithmetic and self._solve(call, term):
+            return self._spell(call)
+        self.undo(mark)
+        return None
+
+    def _spell(self, call: PatternCall) -> int:
+        return self.table.add(call.fn, *(self.values[self.graph.find(arg)] for arg in call.args))
+
+    def _solve(self, call: PatternCall, term: int) -> bool:
+        """Solve an arithmetic call for one unknown argument, or check it if both are known."""
+        known = [self.ground(arg) for arg in call.args]
+        if None not in known:
+            for arg, value in zip(call.args, known, strict=True):
+                assert value is not None
+                if not self._unify(arg, value):
+                    return False
+            return self.reader.same_expression(self._spell(call), term)
+        if call.fn != self.encoding.product or known == [None, None]:
+            return False
+        position = known.index(None)
+        factor = known[1 - position]
+        assert factor is not None
+        quotient = self._divide(term, factor)
+        if quotient is None or not self._unify(call.args[1 - position], factor):
+            return False
+        return self._unify(call.args[position], quotient) and self.reader.same_expression(
+            self._spell(call), term
+        )
+
+    def _divide(self, term: int, factor: int) -> int | None:
+        """``term`` / ``factor`` as a number or a multiple of the iterator."""
+        product, divisor = self.reader.linear(term), self.reader.linear(factor)
+        if product is None or divisor is None:
+            return None
+        for whole, part, make in (
+            (product[1], divisor[1], self.number),
+            (product[0], divisor[0], self.number),
+            (product[1], divisor[0], self.stride),
+        ):
+            if part and whole % part == 0 and whole // part:
+                return make(whole // part)
+        return None
+
+    def _follow(self, root: int) -> bool:
+        """Bind what follows from a new value: positions in lists, results of arithmetic."""
+        for fact in self.graph.functions:
+            if any(self.graph.find(arg) == root for arg in fact.args):
+                value = self.evaluate(fact)
+                if value is not None and not self._unify(fact.result, value):
+                    return False
+        return True
+
+    def evaluate(self, fact: FunctionFact) -> int | None:
+        """The value of a function or primitive, if it follows from what is bound."""
+        args = [self.ground(arg) for arg in fact.args]
+        if any(arg is None for arg in args):
+            return None
+        terms = [arg for arg in args if arg is not None]
+        if fact.fn == self.encoding.length_function:
+            elements = self.reader.expressions(terms[0])
+            return None if elements is None else self.table.literal("i64", len(elements))
+        if fact.fn == self.encoding.nth_function:
+            elements = self.reader.expressions(terms[0])
+            index = self.table.nodes[terms[1]].value
+            if elements is None or not isinstance(index, int) or not 0 <= index < len(elements):
+                return None
+            return elements[-1 - index]
+        return self._arithmetic(fact.fn, terms)
+
+    def _arithmetic(self, fn: str, terms: list[int]) -> int | None:
+        function = _ARITHMETIC.get(fn)
+        nodes = [self.table.nodes[term] for term in terms]
+        if function is None or len(nodes) != 2 or nodes[0].fn != nodes[1].fn:
+            return None
+        left, right = (node.value for node in nodes)
+        if isinstance(left, str) or isinstance(right, str) or left is None or right is None:
+            return None
+        result = function(left, right)
+        return self.table.literal(nodes[0].fn, result) if math.isfinite(result) else None
+
+    def ground(self, node: int) -> int | None:
+        """The value of a class, or the term that its literal or calls already determine."""
+        root = self.graph.find(node)
+        if root in self.values:
+            return self.values[root]
+        literal = self.graph.literals.get(root)
+        if literal is not None and literal[1] is not None:
+            return self.table.literal(literal[0], literal[1])
+        for call in self.graph.calls_of(root):
+            args = [self.ground(arg) for arg in call.args]
+            if None not in args:
+                return self.table.add(call.fn, *(arg for arg in args if arg is not None))
+        return None
+
+    def equal(self, left: int, right: int) -> bool:
+        """Whether two ground terms denote one value in the dialect's algebra."""
+        if left == right:
+            return True
+        first, second = self.table.nodes[left], self.table.nodes[right]
+        if first.value is not None or second.value is not None:
+            return first.fn == second.fn and first.value == second.value
+        if first.fn == second.fn and len(first.args) == len(second.args) and first.args:
+            pairs = zip(first.args, second.args, strict=True)
+            if all(self.equal(one, other) for one, other in pairs):
+                return True
+        return self.reader.same_expression(left, right)
+
+    def broken(self) -> Constraint | None:
+        """The first guard or table row that is certainly violated by what is bound."""
+        for constraint in self.graph.constraints:
+            terms = [self.ground(arg) for arg in constraint.args]
+            known = [term for term in terms if term is not None]
+            if len(known) == len(terms) and not self._holds(constraint.fn, known):
+                return constraint
+        return None
+
+    def _holds(self, fn: str, terms: list[int]) -> bool:
+        if fn == "!=":
+            return not self.equal(terms[0], terms[1])
+        if fn in _COMPARE:
+            left, right = (self.table.nodes[term].value for term in terms)
+            if isinstance(left, str) or isinstance(right, str) or left is None or right is None:
+                return True  # not ours to decide: the engine does
+            return _COMPARE[fn](left, right)
+        rows = self.rows.get(fn)
+        return rows is None or tuple(terms) in rows
+
+    def number(self, value: int) -> int:
+        """The term of a number."""
+        return self.table.add(self.encoding.number, self.table.literal("i64", value))
+
+    def stride(self, step: int) -> int:
+        """The term of a stride of ``step`` elements, as the compiler spells it."""
+        iterator = self.table.add(self.encoding.iterator)
+        if step == 0:
+            return self.number(0)
+        if step == 1:
+            return iterator
+        return self.table.add(self.encoding.product, iterator, self.number(step))
+
+    def listing(self, elements: list[int]) -> int:
+        """The term of a list of expressions."""
+        term = self.table.add(self.encoding.list_nil)
+        for element in reversed(elements):
+            term = self.table.add(self.encoding.list_cons, element, term)
+        return term

@@ -1,0 +1,87 @@
+"""A case is its choices: every free field asks for one, by axis and label."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Candidate:
+    """A labelled value for an axis: what to bind, as (pattern node, ground term) pairs."""
+
+    label: str
+    bindings: tuple[tuple[int, int], ...]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Choice:
+    """What was taken on an axis.
+
+    ``skipped`` compatible candidates came before it in the natural order; ``offered`` are all
+    labels of the axis, and ``given`` names the axis that alone decides which are offered.
+    """
+
+    axis: str
+    label: str
+    natural: bool
+    offered: tuple[str, ...]
+    given: str | None
+
+
+class DeadEnd(Exception):  # noqa: N818 - control flow inside this package
+    """No candidate fits on an axis, or the finished graph is not well-formed."""
+
+
+class Chooser:
+    """Takes the preferred label where it fits, else the first that does.
+
+    ``script`` holds, per pick, how many fitting candidates to pass over: the search advances
+    the last one that can be, so equal preferences and script give an equal graph.
+    """
+
+    def __init__(self, preferences: Mapping[str, str], script: Sequence[int] = ()) -> None:
+        """Start a run."""
+        self.preferences = preferences
+        self.script = script
+        self.taken: list[Choice] = []
+
+    def pick(
+        self,
+        axis: str,
+        candidates: Sequence[Candidate],
+        fits: Callable[[Candidate], bool],
+        given: str | None,
+    ) -> None:
+        """Bind one candidate of ``axis``.
+
+        Raises:
+            DeadEnd: none fits.
+        """
+        wanted = self.preferences.get(axis)
+        ordered = sorted(candidates, key=lambda candidate: candidate.label != wanted)
+        position = len(self.taken)
+        skip = self.script[position] if position < len(self.script) else 0
+        for candidate in ordered:
+            # Binding the first that fits leaves it bound; a skipped one is unbound by ``fits``
+            # of the next, which starts from a clean trail.
+            if not fits(candidate):
+                continue
+            if skip:
+                skip -= 1
+                continue
+            offered = tuple(item.label for item in candidates)
+            natural = candidate is candidates[0]
+            self.taken.append(Choice(axis, candidate.label, natural, offered, given))
+            return
+        tried = ", ".join(candidate.label for candidate in candidates) or "nothing"
+        raise DeadEnd(f"no value for {axis} fits the left side (tried {tried})")
+
+
+def advance(script: Sequence[int], taken: int) -> list[int] | None:
+    """The next script in depth-first order after a dead end at pick number ``taken``."""
+    if taken == 0:
+        return None
+    following = [*script[:taken], *([0] * (taken - len(script)))][:taken]
+    following[-1] += 1
+    return following

@@ -1,0 +1,277 @@
+"""Roles of the fields of all other ops, and the table of roles by op family."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+
+from rulecheck.instantiate.choices import Candidate
+from rulecheck.instantiate.completion import Completion, OpNode, Role, View, dense
+from rulecheck.instantiate.roles_gemm import PAD, complete_gemm
+from rulecheck.records import DType
+
+FLOATS = (DType.F32, DType.BF16, DType.F16, DType.F64, DType.E4M3, DType.E5M2)
+DEFAULT_SHAPES = ((5, 7), (8, 8), (3, 5, 7))
+DEFAULT_MATMULS = ((5, 7, 11), (8, 8, 8), (1, 7, 11), (5, 1, 11))
+CONSTANTS = (2.0, 1 / 64, -1.0, 0.0, 1 / 3, 1.0)
+
+
+def complete_matmul(run: Completion, op: OpNode) -> None:
+    """GenericMatmul: a broadcast product over [batch…, m, n, k] summed over k."""
+    fields = op.fields
+    run.pick(
+        f"{op.key}.dtype",
+        [
+            Candidate(dtype.value, ((fields["dtype"], run.dtype_term(dtype)),))
+            for dtype in (DType.F32, DType.BF16, DType.F16, DType.F64, DType.TF32)
+        ],
+    )
+    run.same_dtype(run.dtype_of(op.node), fields["dtype"], f"the type of {op.key}")
+    candidates = []
+    for batch in ((), (3,)):
+        for m, n, k in DEFAULT_MATMULS:
+            out = (*batch, m, n)
+            bindings = (
+                (fields["out_shape"], run.shape_term(out)),
+                (fields["mul_shape"], run.shape_term((*out, k))),
+                (fields["k"], run.binding.number(k)),
+            )
+            candidates.append(Candidate("x".join(map(str, (*out, k))), bindings))
+    run.pick(f"{op.key}.shape", candidates)
+    out = _shape(run, fields["out_shape"])
+    k = run.known(fields["k"])
+    for side, node in zip(("lhs", "rhs"), run.input_nodes(op, 2), strict=True):
+        _matmul_operand(run, op, side, node, (*out, k))
+    product = dense((*out, k))
+    _pick_strides(run, op, "sum_input_strides", [("dense", product.strides[:-1])])
+    run.pick(
+        f"{op.key}.sum_iter_stride",
+        [Candidate("1", ((fields["sum_iter_stride"], run.binding.stride(1)),))],
+    )
+    _pick_strides(run, op, "out_strides", list(_writes(out)))
+    run.views[run.graph.find(op.node)] = [View(out, _strides(run, fields["out_strides"], out))]
+
+
+def _matmul_operand(
+    run: Completion, op: OpNode, side: str, node: int, shape: tuple[int, ...]
+) -> None:
+    """An operand lacks one output axis: n for the left one, m for the right one."""
+    batch, (m, n, k) = shape[:-3], shape[-3:]
+    outer = m if side == "lhs" else n
+    layouts = {
+        "row-major": dense((*batch, outer, k)) if side == "lhs" else dense((*batch, k, outer)),
+        "column-major": dense((*batch, k, outer)) if side == "lhs" else dense((*batch, outer, k)),
+    }
+    padded = {f"{name}, padded": dense(view.shape, pad=PAD) for name, view in layouts.items()}
+    options = []
+    for name, view in (layouts | padded).items():
+        *steps, first, second = view.strides
+        row_major = name.startswith("row-major")
+        along_outer, along_k = (first, second) if row_major == (side == "lhs") else (second, first)
+        pair = (along_outer, 0) if side == "lhs" else (0, along_outer)
+        options.append((name, (*steps, *pair, along_k)))
+    _pick_strides(run, op, f"{side}_strides", options)
+    root = run.graph.find(node)
+    run.names.setdefault(root, "A" if side == "lhs" else "B")
+    run.hints[root] = dense((*batch, m, k) if side == "lhs" else (*batch, k, n))
+    run.same_dtype(run.dtype_of(node), op.fields["dtype"], f"the {side} of {op.key}")
+
+
+def complete_pointwise(run: Completion, op: OpNode) -> None:
+    """Elementwise: inputs of one type (constants exempt) read over one shape."""
+    inputs = run.input_nodes(op, op.spec.inputs or 0)
+    for node in inputs:
+        if run.is_scalar(node):
+            continue
+        if op.spec.result == "input":
+            run.same_dtype(run.dtype_of(node), run.dtype_of(op.node), f"an input of {op.key}")
+        else:
+            run.same_dtype(run.dtype_of(node), run.dtype_of(inputs[0]), f"an input of {op.key}")
+    if isinstance(op.spec.result, DType):
+        result = run.dtype_term(op.spec.result)
+        run.bind(run.dtype_of(op.node), result, f"the type of {op.key}")
+    shapes = list(dict.fromkeys(_known_shapes(run, op, inputs)))
+    run.pick(
+        f"{op.key}.shape",
+        [
+            Candidate("x".join(map(str, shape)), ((op.fields["shape"], run.shape_term(shape)),))
+            for shape in shapes
+        ],
+    )
+    shape = _shape(run, op.fields["shape"])
+    for position, node in enumerate(inputs):
+        _pick_strides(run, op, f"strides.{position}", list(_reads(run, node, shape)))
+    _pick_strides(run, op, "out_strides", list(_writes(shape)))
+    run.views[run.graph.find(op.node)] = [
+        View(shape, _strides(run, op.fields["out_strides"], shape))
+    ]
+
+
+def _known_shapes(run: Completion, op: OpNode, inputs: list[int]) -> Iterator[tuple[int, ...]]:
+    """Shapes of what is read, then of what a consumer reads, then any."""
+    for node in inputs:
+        for view in run.views.get(run.graph.find(node), ()):
+            yield view.shape
+    hint = run.hints.get(run.graph.find(op.node))
+    if hint is not None:
+        yield hint.shape
+    else:
+        yield from DEFAULT_SHAPES
+
+
+def _reads(
+    run: Completion, node: int, shape: tuple[int, ...]
+) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """Ways to read an operand over a shape: as it was written first."""
+    zeros = (0,) * len(shape)
+    if run.is_scalar(node):
+        yield "scalar", zeros
+        return
+    for view in run.views.get(run.graph.find(node), ()):
+        if view.shape == shape:
+            yield "as written", view.strides
+        elif len(view.shape) >= 2 and view.transposed().shape == shape:
+            yield "transposed", view.transposed().strides
+    plain = dense(shape)
+    yield "dense", plain.strides
+    if len(shape) < 2:
+        return
+    yield "transposed", _column_major(shape)
+    if run.is_leaf(node):
+        yield "padded", dense(shape, pad=PAD).strides
+    yield "one row for all", (*plain.strides[:-2], 0, 1)
+    yield "one column for all", (*zeros[:-2], 1, 0)
+    if len(shape) > 2:
+        yield "one matrix for all", (*zeros[:-2], *plain.strides[-2:])
+
+
+def _writes(shape: tuple[int, ...]) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """Ways to lay out a result without holes."""
+    yield "dense", dense(shape).strides
+    if len(shape) >= 2:
+        yield "transposed", _column_major(shape)
+
+
+def _column_major(shape: tuple[int, ...]) -> tuple[int, ...]:
+    swapped = dense((*shape[:-2], shape[-1], shape[-2])).strides
+    return (*swapped[:-2], swapped[-1], swapped[-2])
+
+
+def complete_reduce(run: Completion, op: OpNode) -> None:
+    """Sum or Max over the last axis of what is read."""
+    (node,) = run.input_nodes(op, 1)
+    run.same_dtype(run.dtype_of(node), run.dtype_of(op.node), f"the input of {op.key}")
+    root = run.graph.find(node)
+    views = [view for view in run.views.get(root, ()) if len(view.shape) >= 2]
+    if not views:
+        views = [dense(shape) for shape in DEFAULT_MATMULS]
+        run.hints.setdefault(root, views[0])
+    fields, candidates = op.fields, []
+    for view in views:
+        bindings = (
+            (fields["shape"], run.shape_term(view.shape[:-1])),
+            (fields["iters"], run.binding.number(view.shape[-1])),
+            (fields["strides"], run.strides_term(view.strides[:-1])),
+            (fields["iter_stride"], run.binding.stride(view.strides[-1])),
+        )
+        candidates.append(Candidate("x".join(map(str, view.shape)), bindings))
+    run.pick(f"{op.key}.reduce", candidates)
+    shape = _shape(run, fields["shape"])
+    _pick_strides(run, op, "out_strides", list(_writes(shape)))
+    run.views[run.graph.find(op.node)] = [View(shape, _strides(run, fields["out_strides"], shape))]
+
+
+def complete_cast(run: Completion, op: OpNode) -> None:
+    """A cast keeps order and count, so its result has the views of its input."""
+    (node,) = run.input_nodes(op, 1)
+    root, own = run.graph.find(node), run.graph.find(op.node)
+    views = run.views.get(root) or [run.hints.get(own, dense((5, 7)))]
+    run.hints.setdefault(root, views[0])
+    if run.number(op.fields["size"]) is None:
+        run.pick(
+            f"{op.key}.size",
+            [
+                Candidate(str(count), ((op.fields["size"], run.binding.number(count)),))
+                for count in dict.fromkeys(view.count for view in views)
+            ],
+        )
+    run.pick(
+        f"{op.key}.dtype",
+        [
+            Candidate(dtype.value, ((op.fields["dtype"], run.dtype_term(dtype)),))
+            for dtype in FLOATS
+        ],
+    )
+    run.same_dtype(run.dtype_of(op.node), op.fields["dtype"], f"the type of {op.key}")
+    run.views[own] = views
+
+
+def complete_fill(run: Completion, op: OpNode) -> None:
+    """A constant: usual scalars, and values that the rule's own guards mention."""
+    node = op.fields["value"]
+    values = (*CONSTANTS, *_guard_values(run, node))
+    run.pick(
+        f"{op.key}.value",
+        [
+            Candidate(f"{value:.6g}", ((node, run.scalar(value)),))
+            for value in dict.fromkeys(values)
+        ],
+    )
+    assert isinstance(op.spec.result, DType), "a constant has a fixed type"
+    result = run.dtype_term(op.spec.result)
+    run.bind(run.dtype_of(op.node), result, f"the type of {op.key}")
+    run.views[run.graph.find(op.node)] = []
+
+
+def _guard_values(run: Completion, node: int) -> Iterator[float]:
+    """Numbers between and beside the literals that guards compare this class with."""
+    root, bounds = run.graph.find(node), []
+    for constraint in run.graph.constraints:
+        if root not in (run.graph.find(arg) for arg in constraint.args):
+            continue
+        for arg in constraint.args:
+            literal = run.graph.literals.get(run.graph.find(arg))
+            if literal is not None and isinstance(literal[1], float):
+                bounds.append(literal[1])
+    for bound in bounds:
+        yield from (bound, bound + abs(bound) / 2 + 1, bound - abs(bound) / 2 - 1)
+    for low, high in itertools.pairwise(sorted(bounds)):
+        yield (low + high) / 2
+
+
+def _pick_strides(
+    run: Completion, op: OpNode, field: str, options: list[tuple[str, tuple[int, ...]]]
+) -> None:
+    node = op.fields[field]
+    seen: dict[tuple[int, ...], Candidate] = {}
+    for label, strides in options:
+        seen.setdefault(strides, Candidate(label, ((node, run.strides_term(strides)),)))
+    run.pick(f"{op.key}.{field}", list(seen.values()))
+
+
+def _shape(run: Completion, node: int) -> tuple[int, ...]:
+    term = run.binding.ground(node)
+    assert term is not None, "shapes are bound before they are read"
+    elements = run.binding.reader.expressions(term) or []
+    return tuple(run.binding.reader.number(element) or 0 for element in elements)
+
+
+def _strides(run: Completion, node: int, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Element strides of a bound list, taken between the first two indices of each axis."""
+    term = run.binding.ground(node)
+    assert term is not None, "strides are bound before they are read"
+    steps = []
+    for element in run.binding.reader.expressions(term) or []:
+        offsets = run.binding.reader.offsets(element, 2) or (0, 0)
+        steps.append(offsets[1] - offsets[0])
+    return tuple(steps) if len(steps) == len(shape) else dense(shape).strides
+
+
+ROLES: dict[str, Role] = {
+    "gemm": complete_gemm,
+    "matmul": complete_matmul,
+    "pointwise": complete_pointwise,
+    "reduce": complete_reduce,
+    "cast": complete_cast,
+    "fill": complete_fill,
+}

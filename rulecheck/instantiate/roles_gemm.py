@@ -1,0 +1,282 @@
+"""The role of a library matmul's fields: types, layout, extents, scalars, epilogue, inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rulecheck.instantiate.choices import Candidate, DeadEnd
+from rulecheck.instantiate.completion import Completion, OpNode, View
+from rulecheck.records import DType
+
+ALPHAS = (1.0, 1 / 64, -1.0, 0.0, 1 / 3, 2.0)
+BETAS = (0.0, 1.0, 0.5, -1.0, 2.0, 1 / 3)
+EPILOGUES = ("DEFAULT", "BIAS", "RELU", "RELU_BIAS", "GELU", "GELU_BIAS")
+# Coprime extents keep axes apart; equal ones hide nothing that a fixed stride would show;
+# an extent of 1 is where leading dimensions degenerate.
+EXTENTS = ((5, 7, 11), (8, 8, 8), (1, 7, 11), (5, 1, 11))
+# fp8 wants k and m in 16-byte units (CUBLASLT.md section 3).
+FP8_EXTENTS = ((16, 32, 48), (32, 32, 32))
+PAD, FP8_PAD = 3, 16
+
+
+def complete_gemm(run: Completion, op: OpNode) -> None:
+    """Complete one library matmul. D's view is the logical array that consumers read."""
+    _types(run, op)
+    fp8 = _dtype(run, op, "a_dtype").is_fp8
+    _layouts(run, op, fp8=fp8)
+    _extents(run, op, fp8=fp8)
+    _scalars(run, op)
+    _leading_dimensions(run, op, fp8=fp8)
+    _batch_strides(run, op)
+    _inputs(run, op)
+    run.views[run.graph.find(op.node)] = list(_result_views(run, op))
+
+
+def _axis(op: OpNode, name: str) -> str:
+    return f"{op.key}.{name}"
+
+
+def _dtype(run: Completion, op: OpNode, field: str) -> DType:
+    term = run.binding.ground(op.fields[field])
+    assert term is not None, "types are bound first"
+    found = run.vocabulary.dtypes.get(run.table.nodes[term].fn)
+    if found is None:
+        raise DeadEnd(f"{field} is a type that is not modelled")
+    return found
+
+
+def _text(run: Completion, op: OpNode, field: str) -> str:
+    term = run.binding.ground(op.fields[field])
+    assert term is not None, f"{field} is bound before it is read"
+    return str(run.table.nodes[term].value)
+
+
+def _types(run: Completion, op: OpNode) -> None:
+    """Types that the library combines; TF32 names are F32 in memory, so they join F32's rows."""
+    fields = ("a_dtype", "b_dtype", "c_dtype", "d_dtype")
+    tuples: dict[tuple[DType, ...], frozenset[str]] = {}
+    for row in run.setting.types:
+        tuples.setdefault((row.a, row.b, row.c, row.d), row.compute)
+    if (DType.F32,) * 4 in tuples:
+        tuples[(DType.TF32,) * 4] = tuples[(DType.F32,) * 4]
+    candidates = []
+    for dtypes in tuples:
+        names = [dtype.value for dtype in dtypes]
+        short = names[0] if len(set(names)) == 1 else ",".join(names)
+        bindings = tuple(
+            (op.fields[field], run.dtype_term(dtype))
+            for field, dtype in zip(fields, dtypes, strict=True)
+        )
+        candidates.append(Candidate(short, bindings))
+    run.pick(_axis(op, "types"), candidates)
+    run.same_dtype(run.dtype_of(op.node), op.fields["d_dtype"], f"the type of {op.key}")
+    chosen = tuple(_dtype(run, op, field) for field in fields)
+    allowed = tuples.get(chosen, frozenset())
+    names = [name for name in run.vocabulary.compute_names if name == "default" or name in allowed]
+    node = op.fields["compute_type"]
+    run.pick(
+        _axis(op, "compute_type"),
+        [Candidate(name, ((node, run.string(name)),)) for name in names],
+        _axis(op, "types"),
+    )
+    explicit = "F64" if chosen[0] is DType.F64 else "F32"
+    node = op.fields["scale_dtype"]
+    run.pick(
+        _axis(op, "scale_dtype"),
+        [Candidate(name, ((node, run.string(name)),)) for name in ("default", explicit)],
+        _axis(op, "types"),
+    )
+
+
+def _layouts(run: Completion, op: OpNode, *, fp8: bool) -> None:
+    """Matrix orders and transposes; the library wants C and D in one order, fp8 only TN."""
+    outputs = ("COL",) if fp8 else ("COL", "ROW")
+    c_order, d_order = op.fields["c_order"], op.fields["d_order"]
+    run.pick(
+        _axis(op, "order of C, D"),
+        [
+            Candidate(order, ((c_order, run.string(order)), (d_order, run.string(order))))
+            for order in outputs
+        ],
+        _axis(op, "types"),
+    )
+    same = _text(run, op, "d_order")
+    other = "ROW" if same == "COL" else "COL"
+    pairs = [(same, same), (other, other), (other, same), (same, other)]
+    _pair(run, op, "order of A, B", ("a_order", "b_order"), pairs[:1] if fp8 else pairs)
+    transposes = [("T", "N")] if fp8 else [("N", "N"), ("N", "T"), ("T", "N"), ("T", "T")]
+    _pair(run, op, "transpose of A, B", ("a_layout", "b_layout"), transposes)
+
+
+def _pair(
+    run: Completion, op: OpNode, name: str, fields: tuple[str, str], pairs: list[tuple[str, str]]
+) -> None:
+    first, second = (op.fields[field] for field in fields)
+    run.pick(
+        _axis(op, name),
+        [
+            Candidate(
+                "".join(part if len(part) == 1 else part + " " for part in pair).strip(),
+                ((first, run.string(pair[0])), (second, run.string(pair[1]))),
+            )
+            for pair in pairs
+        ],
+        _axis(op, "types"),
+    )
+
+
+def _extents(run: Completion, op: OpNode, *, fp8: bool) -> None:
+    batch = op.fields["batch_count"]
+    run.pick(
+        _axis(op, "batch_count"),
+        [Candidate(str(count), ((batch, run.binding.number(count)),)) for count in (1, 3)],
+    )
+    candidates = []
+    for sizes in FP8_EXTENTS if fp8 else EXTENTS:
+        bindings = tuple(
+            (op.fields[field], run.binding.number(size))
+            for field, size in zip("mnk", sizes, strict=True)
+        )
+        candidates.append(Candidate("x".join(map(str, sizes)), bindings))
+    known = [run.number(op.fields[field]) is not None for field in "mnk"]
+    if any(known):
+        candidates = list(_partial_extents(run, op, fp8=fp8))
+    if not all(known):
+        run.pick(_axis(op, "m x n x k"), candidates, _axis(op, "types"))
+
+
+def _partial_extents(run: Completion, op: OpNode, *, fp8: bool) -> Iterator[Candidate]:
+    """Where the left side fixes some of m, n, k, vary the others."""
+    for sizes in FP8_EXTENTS if fp8 else EXTENTS:
+        fixed = [run.number(op.fields[field]) for field in "mnk"]
+        merged = [
+            size if known is None else known for size, known in zip(sizes, fixed, strict=True)
+        ]
+        bindings = tuple(
+            (op.fields[field], run.binding.number(size))
+            for field, size, known in zip("mnk", merged, fixed, strict=True)
+            if known is None
+        )
+        yield Candidate("x".join(map(str, merged)), bindings)
+
+
+def _scalars(run: Completion, op: OpNode) -> None:
+    for name, values in (("beta", BETAS), ("alpha", ALPHAS)):
+        node = op.fields[name]
+        run.pick(
+            _axis(op, name),
+            [Candidate(f"{value:.6g}", ((node, run.scalar(value)),)) for value in values],
+        )
+    epilogue = op.fields["epilogue"]
+    # A bias is a vector over the rows of a column-order D (CUBLASLT.md section 3).
+    column = _text(run, op, "d_order") == "COL"
+    names = [name for name in EPILOGUES if column or not name.endswith("BIAS")]
+    run.pick(
+        _axis(op, "epilogue"),
+        [Candidate(name, ((epilogue, run.string(name)),)) for name in names],
+        _axis(op, "order of C, D"),
+    )
+
+
+def _matrix(run: Completion, op: OpNode, operand: str) -> tuple[int, int]:
+    """(inner, outer) extents of a stored matrix: elements along a column (or row), and how many."""
+    m, n, k = (run.known(op.fields[name]) for name in "mnk")
+    rows, cols = {
+        "a": (m, k) if _text(run, op, "a_layout") == "N" else (k, m),
+        "b": (k, n) if _text(run, op, "b_layout") == "N" else (n, k),
+        "c": (m, n),
+        "d": (m, n),
+    }[operand]
+    return (rows, cols) if _text(run, op, f"{operand}_order") == "COL" else (cols, rows)
+
+
+def _leading_dimensions(run: Completion, op: OpNode, *, fp8: bool) -> None:
+    """Minimal or padded; D is dense, since its buffer holds exactly m times n elements."""
+    pad = FP8_PAD if fp8 else PAD
+    for operand in "dcab":
+        node = op.fields[f"ld{operand}"]
+        if run.number(node) is not None:
+            continue  # the left side says it; whether it is legal is judged on the whole graph
+        least = _matrix(run, op, operand)[0]
+        sizes = [("minimal", least)]
+        if operand != "d" and (operand != "c" or _reads_c(run, op)):
+            sizes.append(("padded", least + pad))
+        run.pick(_axis(op, f"ld{operand}"), _spelled(run, node, sizes))
+
+
+def _spelled(run: Completion, node: int, sizes: list[tuple[str, int]]) -> list[Candidate]:
+    """Each size as a number and, for patterns that want a stride expression, as a stride."""
+    binding = run.binding
+    return [
+        Candidate(label, ((node, spell(size)),))
+        for label, size in sizes
+        for spell in (binding.number, binding.stride)
+    ]
+
+
+def _reads_c(run: Completion, op: OpNode) -> bool:
+    term = run.binding.ground(op.fields["beta"])
+    assert term is not None, "scalars are bound first"
+    return run.table.nodes[term].value != 0.0
+
+
+def _batch_strides(run: Completion, op: OpNode) -> None:
+    """One matrix apart, or 0 (one matrix for the whole batch) where the library allows it."""
+    batch = run.known(op.fields["batch_count"])
+    for operand in "dcab":
+        node = op.fields[f"stride_{operand}"]
+        if run.number(node) is not None:
+            continue
+        matrix = run.known(op.fields[f"ld{operand}"]) * _matrix(run, op, operand)[1]
+        sizes = [("0", 0), ("one matrix", matrix)]  # ignored by the launch if there is no batch
+        if batch > 1:
+            sizes = [("one matrix", matrix)] if operand == "d" else sizes[::-1]
+        run.pick(
+            _axis(op, f"stride_{operand}"), _spelled(run, node, sizes), _axis(op, "batch_count")
+        )
+
+
+def _inputs(run: Completion, op: OpNode) -> None:
+    """A, B, then C if β ≠ 0, then the bias: typed and with the view that the call takes."""
+    roles = ["A", "B"]
+    if _reads_c(run, op):
+        roles.append("C")
+    if _text(run, op, "epilogue").endswith("BIAS"):
+        roles.append("bias")
+    for role, node in zip(roles, run.input_nodes(op, len(roles)), strict=True):
+        root = run.graph.find(node)
+        run.names.setdefault(root, role)
+        if role == "bias":
+            _bias(run, op, node)
+            continue
+        low = role.lower()
+        run.same_dtype(run.dtype_of(node), op.fields[f"{low}_dtype"], f"{role} of {op.key}")
+        run.hints[root] = _operand_view(run, op, low)
+
+
+def _bias(run: Completion, op: OpNode, node: int) -> None:
+    """The library's default bias type follows D, except for fp8 operands (then Bf16 or F16)."""
+    a_dtype, c_dtype, d_dtype = (_dtype(run, op, f"{name}_dtype") for name in "acd")
+    dtype = d_dtype
+    if a_dtype.is_fp8:
+        dtype = c_dtype if c_dtype in (DType.BF16, DType.F16) else DType.BF16
+    run.bind(run.dtype_of(node), run.dtype_term(dtype), f"the type of {op.key}'s bias")
+    m = run.known(op.fields["m"])
+    run.hints[run.graph.find(node)] = View((m,), (1,))
+
+
+def _operand_view(run: Completion, op: OpNode, operand: str) -> View:
+    """An operand as a logical array: outer axis, then the contiguous one; batch in front."""
+    inner, outer = _matrix(run, op, operand)
+    ld = run.known(op.fields[f"ld{operand}"])
+    batch = run.known(op.fields["batch_count"])
+    if batch == 1:
+        return View((outer, inner), (ld, 1))
+    return View((batch, outer, inner), (run.known(op.fields[f"stride_{operand}"]), ld, 1))
+
+
+def _result_views(run: Completion, op: OpNode) -> Iterator[View]:
+    view = _operand_view(run, op, "d")
+    yield view
+    if len(view.shape) == 2:  # some rules see an unbatched result with a batch axis of one
+        yield View((1, *view.shape), (view.count, *view.strides))

@@ -1,0 +1,190 @@
+"""Sums of products: what they are, and how far a legal accumulator may be from it.
+
+|D - mid| <= |alpha| (K+1) u (|A||B|) + 4u (|alpha AB| + |beta C| + |bias|), propagated through
+the activation by its Lipschitz constant (VERDICT.md stage 3). The scale is |A||B| + |C|, never
+the result: cancelling elements are legal.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from rulecheck.oracle.indexing import Ints, matrix_offsets, product_offsets
+from rulecheck.oracle.intervals import (
+    F32_ROUNDOFF,
+    F64_ROUNDOFF,
+    Floats,
+    Range,
+    add,
+    fits_f32,
+    gelu_tanh,
+    relu,
+    spread,
+    widen,
+)
+from rulecheck.records import DType, GemmCall, GemmStep, MatmulStep, MatrixLayout
+
+
+class Accumulator(NamedTuple):
+    """How a backend sums products: a parameter of the hardware, never of the storage type.
+
+    ``unit``: error per addition relative to the sum of magnitudes. Tensor cores align blocks of
+    products and truncate, so F32 accumulation has 2^-23 per term, not 2^-24 (Fasi et al., PeerJ
+    CS 2021). Hopper's fp8 keeps 13 fraction bits. ``exact_below``: integers whose magnitudes
+    add up to less than this are summed exactly in any order.
+    """
+
+    unit: float = 2.0**-23
+    exact_below: float = 2.0**24
+    fp8_unit: float = 2.0**-13
+    fp8_exact_below: float = 2.0**13
+
+
+class Arithmetic(NamedTuple):
+    """The types that one step computes in. ``keep_scalars``: do not narrow alpha and beta."""
+
+    accumulator: Accumulator
+    wide: bool
+    fp8: bool
+    keep_scalars: bool
+
+    @property
+    def unit(self) -> float:
+        """Unit roundoff of elementwise arithmetic."""
+        return F64_ROUNDOFF if self.wide else F32_ROUNDOFF
+
+    def scalar(self, value: float) -> float:
+        """A host scalar as the launch passes it: narrowed to the scale type."""
+        return value if self.wide or self.keep_scalars else float(np.float32(value))
+
+
+# Relative error of an F32 operand inside the multiplier: TF32 keeps 10 mantissa bits (rounding
+# or truncation is not documented), the fast 16-bit modes round to Bf16 or F16.
+_MULTIPLIER = {"32F_FAST_TF32": 2.0**-10, "32F_FAST_16BF": 2.0**-8, "32F_FAST_16F": 2.0**-11}
+
+
+def sum_error(arithmetic: Arithmetic, left: Floats, right: Floats, total: Floats) -> Floats:
+    """Freedom of a sum of products, per output.
+
+    Args:
+        arithmetic: the types involved.
+        left: [..., k] magnitudes of the left factors.
+        right: magnitudes of the right factors.
+        total: sum of |left||right| per output.
+
+    Returns:
+        (K+1) * unit * total; zero where integers sum exactly in any order.
+    """
+    terms = left.shape[-1] + 1
+    if arithmetic.wide:
+        return np.asarray(total * (terms * F64_ROUNDOFF))
+    accumulator = arithmetic.accumulator
+    unit = accumulator.fp8_unit if arithmetic.fp8 else accumulator.unit
+    limit = accumulator.fp8_exact_below if arithmetic.fp8 else accumulator.exact_below
+    integers = np.array_equal(left, np.rint(left)) and np.array_equal(right, np.rint(right))
+    if integers and total.size and float(total.max()) < limit:
+        return np.zeros_like(total)
+    return np.asarray(total * (terms * unit))
+
+
+def gemm(step: GemmStep, ranges: list[Range], arithmetic: Arithmetic) -> tuple[Ints, Range]:
+    """D of a library call and the flat offsets that it writes."""
+    call = step.call
+    a = _oriented(ranges[step.a], call.a, call.transa)
+    b = _oriented(ranges[step.b], call.b, call.transb)
+    size_a, size_b = np.abs(a.mid), np.abs(b.mid)
+    total = size_a @ size_b
+    radius = sum_error(arithmetic, size_a, size_b, total)
+    radius = radius + _multiplier_error(call, arithmetic, size_a, size_b, total)
+    if not (a.is_exact and b.is_exact):
+        radius = radius + a.radius @ (size_b + b.radius) + size_a @ b.radius
+    scale = arithmetic.scalar(call.alpha)
+    for pointer in (step.a_scale, step.b_scale):
+        if pointer is not None:
+            scale *= float(ranges[pointer].mid[0])
+    value = scaled(spread(a.mid @ b.mid, radius), scale)
+    terms = [value]
+    if step.c is not None and call.beta != 0.0:
+        c = ranges[step.c].take(matrix_offsets(call.c))
+        terms.append(scaled(c, arithmetic.scalar(call.beta)))
+    if step.bias is not None and call.uses_bias:
+        terms.append(ranges[step.bias].take(_bias_offsets(call)))
+    value = _activate(call, _sum_terms(terms, arithmetic, abs(scale) * total), arithmetic.unit)
+    return matrix_offsets(call.d).reshape(-1), value.flat()
+
+
+def _sum_terms(terms: list[Range], arithmetic: Arithmetic, product_size: Floats) -> Range:
+    """Add C and bias to the product, with the freedom of fused or separate operations.
+
+    Nothing is free where every partial sum is exact in F32.
+    """
+    value, size = terms[0], product_size
+    exact = fits_f32(value.mid) if value.is_exact else np.zeros(value.mid.shape, dtype=bool)
+    for term in terms[1:]:
+        value, size = add(value, term), size + np.abs(term.mid)
+        exact = exact & term.is_exact & fits_f32(term.mid) & fits_f32(value.mid)
+    freedom = 4 * arithmetic.unit * size
+    return widen(value, freedom if arithmetic.wide else np.where(exact, 0.0, freedom))
+
+
+def _multiplier_error(
+    call: GemmCall, arithmetic: Arithmetic, size_a: Floats, size_b: Floats, total: Floats
+) -> Floats:
+    """Freedom from narrowing F32 operands inside the multiplier; none if no bit is lost."""
+    error = _MULTIPLIER.get(call.compute_type, 0.0)
+    if arithmetic.wide or error == 0.0 or call.a.dtype not in (DType.F32, DType.TF32):
+        return np.zeros_like(total)
+    if all(np.array_equal(_keep_bits(size, error), size) for size in (size_a, size_b)):
+        return np.zeros_like(total)
+    return np.asarray(total * (2 * error + error**2))
+
+
+def _keep_bits(values: Floats, error: float) -> Floats:
+    """Round to as many significand bits as ``error`` leaves."""
+    mantissa, exponent = np.frexp(values)
+    return np.asarray(np.ldexp(np.rint(mantissa / error) * error, exponent))
+
+
+def matmul(step: MatmulStep, ranges: list[Range], arithmetic: Arithmetic) -> Range:
+    """A sum of products over the last axis, one rounding left to the caller: [outputs]."""
+    a = ranges[step.lhs].take(product_offsets(step.base, step.iters, step.lhs_access))
+    b = ranges[step.rhs].take(product_offsets(step.base, step.iters, step.rhs_access))
+    size_a, size_b = np.abs(a.mid), np.abs(b.mid)
+    total = (size_a * size_b).sum(axis=-1)
+    radius = sum_error(arithmetic, size_a, size_b, total)
+    if not (a.is_exact and b.is_exact):
+        spill = a.radius * (size_b + b.radius) + size_a * b.radius
+        radius = radius + spill.sum(axis=-1)
+    return spread((a.mid * b.mid).sum(axis=-1), radius)
+
+
+def scaled(value: Range, factor: float) -> Range:
+    """A range times a known number."""
+    if value.is_exact:
+        return Range.exactly(value.mid * factor)
+    ends = (value.low * factor, value.high * factor)
+    return Range(value.mid * factor, np.minimum(*ends), np.maximum(*ends))
+
+
+def _oriented(value: Range, layout: MatrixLayout, transpose: str) -> Range:
+    """A stored matrix as the product takes it: [batch, rows, cols]."""
+    stored = value.take(matrix_offsets(layout))
+    if transpose == "N":
+        return stored
+    if stored.is_exact:
+        return Range.exactly(stored.mid.swapaxes(1, 2))
+    return Range(*(part.swapaxes(1, 2) for part in stored))
+
+
+def _bias_offsets(call: GemmCall) -> Ints:
+    """Offsets of the bias of each row: [batch, rows, 1]."""
+    batches = np.arange(call.d.batch_count) * call.bias_batch_stride
+    return np.add.outer(batches, np.arange(call.m))[:, :, None]
+
+
+def _activate(call: GemmCall, value: Range, unit: float) -> Range:
+    if call.epilogue.startswith("RELU"):
+        return relu(value)
+    return gelu_tanh(value, unit) if call.epilogue.startswith("GELU") else value

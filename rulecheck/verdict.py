@@ -1,0 +1,161 @@
+"""From evidence to one word: how one member, and then one rule, is judged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from rulecheck.compare import Allowed, Comparison, compare, overlap
+from rulecheck.records import Evidence, Stage, Verdict
+
+Floats = npt.NDArray[np.float64]
+
+
+class Facts(NamedTuple):
+    """All that is known of one member on one set of inputs.
+
+    ``control``: the graph as written, run on the same backend, against its own oracle.
+    ``got``: the member's result. ``as_written``, ``member_as_written``: what the two graphs may
+    legally give. ``float64``, ``member_float64``: the two graphs without any rounding.
+    ``alternatives``: (names of roundings left out of the graph, what it then may give), fewest
+    first; asked for only when needed. ``member_roundings`` name the member's own roundings.
+    """
+
+    stage: Stage
+    control: Comparison
+    got: Floats
+    as_written: Allowed
+    member_as_written: Allowed
+    float64: Allowed
+    member_float64: Allowed
+    alternatives: Callable[[], Iterable[tuple[tuple[str, ...], Allowed]]]
+    member_roundings: tuple[str, ...]
+
+
+def decide(facts: Facts) -> Evidence:
+    """Judge one member on one set of inputs (VERDICT.md stages 1 to 3).
+
+    A member that leaves the range of the graph as written is a mismatch unless both graphs are
+    equal over the reals; then only the placement of roundings differs. If leaving out roundings
+    that the graph has explains every element, they were elided; else the member has a rounding
+    that the graph does not have.
+    """
+    if not facts.control.within:
+        return _untrusted(facts, "the graph itself leaves its own bound on this backend")
+    comparison = compare(facts.got, facts.as_written)
+    if comparison.within:
+        return _evidence(facts, comparison, Verdict.AGREES, "RC000", "agrees")
+    apart = ~overlap(facts.float64, facts.member_float64)
+    if apart.any():
+        return _mismatch(facts, comparison, apart)
+    if not compare(facts.got, facts.member_as_written).within:
+        return _untrusted(facts, "the member leaves its own bound on this backend")
+    for names, allowed in facts.alternatives():
+        if compare(facts.got, allowed).within:
+            return _elided(facts, comparison, names)
+    return _added(facts, comparison)
+
+
+def _untrusted(facts: Facts, what: str) -> Evidence:
+    comparison = facts.control
+    message = (
+        f"a control failed: {what} (error/bound {comparison.ratio:.3g}); the bound or the model "
+        "is wrong, so nothing is said of the rule"
+    )
+    return _evidence(facts, comparison, Verdict.UNTRUSTED, "RC421", message)
+
+
+def _mismatch(facts: Facts, comparison: Comparison, apart: npt.NDArray[np.bool_]) -> Evidence:
+    count = int(apart.sum())
+    message = (
+        f"legal call, wrong numbers: {count} of {apart.size} elements differ even without any "
+        "rounding, so no placement of roundings explains them"
+    )
+    hint = "compare the two formulas: scale, beta, order of the epilogue, operands, axes"
+    return _evidence(facts, comparison, Verdict.MISMATCH, "RC301", message, hint)
+
+
+def _elided(facts: Facts, comparison: Comparison, names: tuple[str, ...]) -> Evidence:
+    nearer, further = _distances(facts)
+    message = (
+        f"a rounding that the graph writes down is skipped: {' and '.join(names)}; "
+        f"{comparison.differing} of {comparison.compared} elements differ, "
+        f"{nearer} nearer to float64, {further} further"
+    )
+    hint = (
+        "if the rounding may go, say so in the rule's header; --rounding strict makes it an error"
+    )
+    evidence = _evidence(facts, comparison, Verdict.ROUNDING_ELIDED, "RC303", message, hint)
+    return msgspec.structs.replace(evidence, roundings=names)
+
+
+def _added(facts: Facts, comparison: Comparison) -> Evidence:
+    nearer, further = _distances(facts)
+    names = facts.member_roundings
+    listed = " and ".join(names) or "none narrower than F32"
+    message = (
+        "the member rounds where the graph does not: "
+        f"{comparison.differing} of {comparison.compared} elements differ, {nearer} nearer to "
+        f"float64, {further} further; the member's roundings: {listed}"
+    )
+    hint = "keep the wider type up to the point where the graph itself rounds"
+    evidence = _evidence(facts, comparison, Verdict.ROUNDING_ADDED, "RC302", message, hint)
+    return msgspec.structs.replace(evidence, roundings=names)
+
+
+def _distances(facts: Facts) -> tuple[int, int]:
+    """Elements of the member that are nearer to, and further from, float64 than as written."""
+    exact = facts.float64.mid
+    with np.errstate(invalid="ignore"):
+        ours = np.abs(facts.got - exact)
+        written = np.abs(facts.as_written.mid - exact)
+    return int((ours < written).sum()), int((ours > written).sum())
+
+
+def _evidence(
+    facts: Facts, comparison: Comparison, verdict: Verdict, code: str, message: str, hint: str = ""
+) -> Evidence:
+    return Evidence(
+        verdict=verdict,
+        stage=Stage.CONTROL if verdict is Verdict.UNTRUSTED else facts.stage,
+        code=code,
+        message=message,
+        hint=hint,
+        compared=comparison.compared,
+        differing=comparison.differing,
+        error_over_bound=comparison.ratio,
+    )
+
+
+# Worst first. Silently wrong numbers come before a call that is refused, any error before what
+# is inconclusive, and that before what is fine.
+_ORDER = (
+    Verdict.INVALID,
+    Verdict.MISREAD,
+    Verdict.MISMATCH,
+    Verdict.ROUNDING_ADDED,
+    Verdict.ILLEGAL,
+    Verdict.CRASH,
+    Verdict.UNTRUSTED,
+    Verdict.TIMEOUT,
+    Verdict.UNSUPPORTED,
+    Verdict.VACUOUS,
+    Verdict.ROUNDING_ELIDED,
+    Verdict.NEAR_TIE,
+    Verdict.AGREES,
+)
+assert len(_ORDER) == len(Verdict), "every verdict has a place"
+
+
+def badness(verdict: Verdict) -> int:
+    """Rank of a verdict, 0 for the worst."""
+    return _ORDER.index(verdict)
+
+
+def worst(verdicts: Iterable[Verdict]) -> Verdict:
+    """The worst of some verdicts; ``vacuous`` for none, because nothing was shown."""
+    return min(verdicts, key=badness, default=Verdict.VACUOUS)
