@@ -5,8 +5,6 @@ The engine checks the same again when the rule is added; its messages are the fa
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import msgspec
 
 from rulecheck.records import (
@@ -15,7 +13,6 @@ from rulecheck.records import (
     Change,
     Declaration,
     Do,
-    Eq,
     Expr,
     Fact,
     Holds,
@@ -31,6 +28,8 @@ from rulecheck.records import (
 from rulecheck.rules.allowlist import POLYMORPHIC, PRIMITIVES, refused_primitive
 from rulecheck.rules.convert import WILDCARD
 from rulecheck.rules.declare import Signatures, suggest
+from rulecheck.rules.ground import ungrounded
+from rulecheck.rules.walk import calls, expressions, walk
 
 # Each round settles at least one variable; real rules need two or three.
 _MAX_ROUNDS = 50
@@ -53,7 +52,7 @@ def check_rule(rule: Rule, signatures: Signatures) -> tuple[Rule, list[Problem]]
 
 def check_row(row: Call, signatures: Signatures) -> list[Problem]:
     """Judge a row that a file adds to a relation at top level: ground, and of the right sorts."""
-    problems = [problem for call in _calls(row) for problem in _judge_call(call, signatures)]
+    problems = [problem for call in calls(row) for problem in _judge_call(call, signatures)]
     if problems:
         return problems
     for expr in walk(row):
@@ -65,34 +64,6 @@ def check_row(row: Call, signatures: Signatures) -> list[Problem]:
             return [Problem("refused", what, "Write the result.", expr.span, None, expr.fn)]
     problem = _Sorts(signatures).check_row(row)
     return [] if problem is None else [problem]
-
-
-def walk(expr: Expr) -> Iterator[Expr]:
-    """Yield an expression and all its parts, from the outside in."""
-    pending = [expr]
-    while pending:
-        current = pending.pop()
-        yield current
-        if isinstance(current, Call):
-            pending += reversed(current.args)
-
-
-def expressions(part: Fact | Action) -> tuple[Expr, ...]:
-    """Return the outermost expressions of a fact or an action."""
-    match part:
-        case Eq() | Union():
-            return (part.left, part.right)
-        case Holds() | Do() | Let():
-            return (part.expr,)
-        case Set():
-            return (*part.args, part.value)
-        case Change():
-            return part.args
-
-
-def _calls(*exprs: Expr) -> Iterator[Call]:
-    for expr in exprs:
-        yield from (part for part in walk(expr) if isinstance(part, Call))
 
 
 def _check_ruleset(rule: Rule, signatures: Signatures) -> list[Problem]:
@@ -113,7 +84,7 @@ def _check_ruleset(rule: Rule, signatures: Signatures) -> list[Problem]:
 def _check_names(rule: Rule, signatures: Signatures) -> list[Problem]:
     problems: list[Problem] = []
     for part in (*rule.body, *rule.head):
-        for call in _calls(*expressions(part)):
+        for call in calls(*expressions(part)):
             problems += _judge_call(call, signatures)
         if isinstance(part, Set | Change):
             # Judged like a call; the place is the action's.
@@ -215,18 +186,13 @@ class _Sorts:
                 self._fact(fact)
             if not self._changed:
                 break
-        for fact in body:
-            for expr in expressions(fact):
-                for part in walk(expr):
-                    self._require_sort(part)
-
-    def _require_sort(self, part: Expr) -> None:
-        if isinstance(part, Var) and part.name != WILDCARD and part.name not in self._sorts:
+        loose = ungrounded(body, self._tables)
+        if loose is not None:
             raise _Stop(
-                f"The sort of `{part.name}` cannot be told.",
+                f"Nothing in the body tells what `{loose.name}` is.",
                 "Use the variable in a term or a relation of the body.",
-                part.span,
-                part.name,
+                loose.span,
+                loose.name,
             )
 
     def _fact(self, fact: Fact) -> None:
@@ -311,6 +277,8 @@ class _Sorts:
                 expr.name,
             )
         known = self._sorts.get(expr.name)
+        if expected == "Unit":
+            raise _Stop("A fact is no value.", "State the fact by itself.", expr.span, expr.name)
         if known is None:
             if expected is not None:
                 self._sorts[expr.name] = expected

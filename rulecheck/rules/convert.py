@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from pathlib import PurePath
 from typing import Any, ClassVar
 
 from rulecheck.records import (
@@ -32,7 +31,7 @@ from rulecheck.records import (
     Union,
     Var,
 )
-from rulecheck.rules.scanner import Form, Places, tokenize
+from rulecheck.rules.places import FormPlaces
 
 REWRITE_ROOT = "$rewrite"
 WILDCARD = "_"
@@ -42,71 +41,6 @@ _CHANGES = {"Delete": "delete", "Subsume": "subsume"}
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 
 Item = Declaration | Rule | Do
-
-
-class FormPlaces:
-    """Places of one form: of itself, its keyword, its ``:name``, and the engine's byte offsets."""
-
-    def __init__(self, places: Places, form: Form, *, shares_line: bool = False) -> None:
-        """Prepare the translation; linear in the form.
-
-        ``shares_line`` says that another form starts on the same line before this one, so that
-        the line alone does not name a rule.
-        """
-        self._places = places
-        self._shares_line = shares_line
-        self.form = form
-        self._characters = _character_offsets(form.text)
-        self.name, self._name_at = _name_option(form.text)
-
-    @property
-    def file(self) -> str:
-        """The path as the user wrote it."""
-        return self._places.file
-
-    @property
-    def whole(self) -> Span:
-        """The form."""
-        return self._at(0, len(self.form.text))
-
-    @property
-    def keyword(self) -> Span:
-        """Its first word, where a caret says most."""
-        start = self.form.keyword_start
-        return self._at(start, start + max(len(self.form.keyword), 1))
-
-    @property
-    def name_span(self) -> Span:
-        """The text of its ``:name``, else its keyword."""
-        return self._at(*self._name_at) if self._name_at else self.keyword
-
-    @property
-    def rule_name(self) -> str:
-        """The author's name for the rule, else ``file.egg:LINE``."""
-        start = self.whole
-        column = f":{start.column}" if self._shares_line else ""
-        return self.name or f"{PurePath(self.file).name}:{start.line}{column}"
-
-    def span(self, start_byte: int, end_byte: int) -> Span:
-        """Turn byte offsets in the form into a place in the file."""
-        start, end = start_byte, end_byte
-        if self._characters is not None:
-            start, end = self._characters[start_byte], self._characters[end_byte]
-        return self._at(start, end)
-
-    def at(self, line: int, column: int) -> Span:
-        """Return the place of the engine's (line, column), which count from the form's start."""
-        before = self.form.text.split("\n")[: line - 1]
-        offset = sum(len(text) + 1 for text in before) + column - 1
-        offset = min(max(offset, 0), len(self.form.text) - 1)
-        return self._at(offset, offset + 1)
-
-    def text(self, place: Any) -> str:
-        """Return the source text at a span of the engine."""
-        return self.form.text.encode()[place.i : place.j].decode()
-
-    def _at(self, start: int, end: int) -> Span:
-        return self._places.span(self.form.start + start, self.form.start + end)
 
 
 class Converter:
@@ -371,35 +305,3 @@ class Converter:
         "Change": _change,
         "Expr_": _do,
     }
-
-
-def _character_offsets(text: str) -> list[int] | None:
-    """Map byte offsets to character offsets; None where they are the same."""
-    if text.isascii():
-        return None
-    offsets: list[int] = []
-    for index, character in enumerate(text):
-        offsets += [index] * len(character.encode())
-    offsets.append(len(text))
-    return offsets
-
-
-def _name_option(text: str) -> tuple[str, tuple[int, int] | None]:
-    """Find the last ``:name "…"`` among the form's own words: its text, and where it stands."""
-    found: tuple[str, tuple[int, int] | None] = ("", None)
-    depth = 0
-    previous = ""
-    for token in tokenize(text):
-        if token.kind == "comment":
-            continue
-        depth += {"open": 1, "close": -1}.get(token.kind, 0)
-        if depth == 1 and token.kind == "string" and previous == ":name":
-            found = unquote(token.text), (token.start, token.start + len(token.text))
-        previous = token.text
-    return found
-
-
-def unquote(text: str) -> str:
-    """Read a string literal as the engine does: it knows four escapes."""
-    escapes = {"\\n": "\n", "\\t": "\t", '\\"': '"', "\\\\": "\\"}
-    return re.sub(r"\\.", lambda match: escapes.get(match.group(), match.group()), text[1:-1])

@@ -21,8 +21,9 @@ from rulecheck.records import (
 )
 from rulecheck.rules.allowlist import COMMANDS, REFUSED_COMMANDS, RULE_COMMANDS
 from rulecheck.rules.check import check_row, check_rule
-from rulecheck.rules.convert import Converter, FormPlaces, Item
+from rulecheck.rules.convert import Converter, Item
 from rulecheck.rules.declare import Signatures, show_place, suggest
+from rulecheck.rules.places import FormPlaces
 from rulecheck.rules.scanner import Form, Places, Scan, scan
 
 # One form's text to (the engine's commands, None), or to ([], the engine's message).
@@ -31,7 +32,8 @@ Parser = Callable[[str], tuple[list[Any], str | None]]
 # More than this many problems tell nobody more, and a hostile file could have millions.
 _MAX_PROBLEMS = 100
 
-_ENGINE_PLACE = re.compile(r"^(?:In|At) (\d+):(\d+)\S* of (?P<file>[^\n]*)\n?")
+# "In 1:8-16: (= a b c)" of its parser; "At 3:5 of rules/a.egg" of what was built from records.
+_ENGINE_PLACE = re.compile(r"^(?:In|At) (\d+):(\d+)(?:-[\d:]+)?(?: of )?(?P<file>[^\n]*)\n?")
 
 
 class Dialect(msgspec.Struct, frozen=True):
