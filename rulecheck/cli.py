@@ -19,7 +19,21 @@ from rulecheck.report import FORMATS, REPLAY_FORMATS, Style, render, render_repl
 if TYPE_CHECKING:
     from rulecheck.records import Settings
 
-_CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+
+def _show_help(context: click.Context, _option: click.Parameter, wanted: bool) -> None:
+    """Print as results are printed: click fails if the reader has gone or the disk is full."""
+    if wanted and not context.resilient_parsing:
+        terminal.write(context.get_help() + "\n")
+        context.exit()
+
+
+def _show_version(context: click.Context, _option: click.Parameter, wanted: bool) -> None:
+    if wanted and not context.resilient_parsing:
+        terminal.write(f"rulecheck {__version__}\n")
+        context.exit()
+
+
+_help = click.help_option("-h", "--help", callback=_show_help)
 _color = click.option(
     "--color",
     type=click.Choice(terminal.COLORS),
@@ -39,8 +53,16 @@ _config = click.option(
 )
 
 
-@click.group(context_settings=_CONTEXT)
-@click.version_option(__version__, message="%(prog)s %(version)s")
+@click.group(context_settings={"max_content_width": 100})
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_show_version,
+    help="Show the version and exit.",
+)
+@_help
 def cli() -> None:
     """Verify the cuBLASLt rewrite rules of e-graph tensor compilers.
 
@@ -87,6 +109,7 @@ def cli() -> None:
 @_config
 @_isolated
 @_color
+@_help
 @click.pass_obj
 def check(
     argv: tuple[str, ...],
@@ -147,6 +170,7 @@ def check(
 @_config
 @_isolated
 @_color
+@_help
 def replay(
     *,
     subject: str,
@@ -175,6 +199,7 @@ def replay(
 @cli.command()
 @click.argument("subject", metavar="[CODE|VERDICT|RULE]", required=False)
 @click.option("--all", "everything", is_flag=True, help="Explain every code.")
+@_help
 def explain(subject: str | None, everything: bool) -> int:
     """Explain a diagnostic code or a verdict.
 
@@ -194,6 +219,7 @@ def explain(subject: str | None, everything: bool) -> int:
 
 
 @cli.command()
+@_help
 def doctor() -> int:
     """Say what works on this machine.
 
@@ -212,25 +238,36 @@ def doctor() -> int:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit code. No traceback reaches a user."""
     args = tuple(sys.argv[1:] if argv is None else argv)
-    whole = ("rulecheck", *args)
+    if "_RULECHECK_COMPLETE" in os.environ:  # a shell asks for completions; click answers and exits
+        cli.main(args, prog_name="rulecheck")
     try:
-        code: int = cli.main(args, prog_name="rulecheck", standalone_mode=False, obj=whole)
-    except UserError as error:
-        terminal.complain(f"rulecheck: error: {error}")
-        return 2
-    except click.ClickException as error:
-        error.show()
-        return 2
-    except (click.Abort, KeyboardInterrupt):
-        terminal.complain("rulecheck: interrupted; nothing is reported")
-        return 130
-    except Exception as error:  # noqa: BLE001 -- the front door: anything else is our own bug
-        terminal.complain(_internal(error))
-        return 3
-    return int(code or 0)
+        # Not cli.main: click takes any broken pipe, a child's too, for a silent exit code 1.
+        with cli.make_context("rulecheck", list(args), obj=("rulecheck", *args)) as context:
+            return int(cli.invoke(context) or 0)
+    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 -- the front door
+        return _fail(error)
 
 
-def _internal(error: Exception) -> str:
+def _fail(error: Exception | KeyboardInterrupt) -> int:
+    """Say what ended the run and return its exit code."""
+    code = 3
+    match error:
+        case click.exceptions.Exit():
+            return error.exit_code
+        case UserError():
+            code, message = 2, f"rulecheck: error: {error}"
+        case click.ClickException():
+            error.show()
+            return 2
+        case click.Abort() | KeyboardInterrupt():
+            code, message = 130, "rulecheck: interrupted; nothing is reported"
+        case _:
+            message = _internal(error)
+    terminal.complain(message)
+    return code
+
+
+def _internal(error: BaseException) -> str:
     """Describe a bug of ours: type, message, place, and what to do with it."""
     if os.environ.get("RULECHECK_DEBUG") == "1":
         return "".join(traceback.format_exception(error))

@@ -330,6 +330,41 @@ def test_an_agreement_without_comparison_is_never_success(campaign: Campaign) ->
     assert main(["check"]) == 3
 
 
+def test_help_whose_reader_has_gone_is_no_finding() -> None:
+    code = (
+        "import os, sys; from rulecheck.cli import main;"
+        "read, write = os.pipe(); os.close(read); os.dup2(write, 1); sys.exit(main(['--help']))"
+    )
+    ran = run_python("-c", code)
+    assert (ran.returncode, ran.stderr) == (0, "")
+
+
+def test_a_full_disk_is_no_bug_of_ours() -> None:
+    code = (
+        "import os, sys; from rulecheck.cli import main;"
+        "os.dup2(os.open('/dev/full', os.O_WRONLY), 1); sys.exit(main(['--version']))"
+    )
+    ran = run_python("-c", code)
+    assert ran.returncode == 2
+    assert ran.stderr.startswith("rulecheck: error: standard output: No space left on device\n")
+    assert "Exception ignored" not in ran.stderr
+
+
+def test_a_broken_pipe_elsewhere_is_our_bug(
+    campaign: Campaign, capsys: pytest.CaptureFixture[str]
+) -> None:
+    campaign.report = raising(BrokenPipeError(32, "Broken pipe"))
+    assert main(["check"]) == 3
+    assert "BrokenPipeError" in capsys.readouterr().err
+
+
+def test_shells_get_completions() -> None:
+    code = "from rulecheck.cli import main; main([])"
+    ran = run_python("-c", code, env={"_RULECHECK_COMPLETE": "bash_source"})
+    assert ran.returncode == 0
+    assert "_RULECHECK_COMPLETE=bash_complete" in ran.stdout
+
+
 def test_interrupted(campaign: Campaign, capsys: pytest.CaptureFixture[str]) -> None:
     campaign.report = raising(KeyboardInterrupt())
     assert main(["check"]) == 130
