@@ -151,4 +151,14 @@ ENTRIES = (
         "Use the scaled call only for 8-bit operands, and swap the scales with the operands.",
         "a_scale on a Bf16 A",
     ),
+    Entry(
+        "RC217",
+        "the compiler's launch code refuses a field",
+        ("illegal",),
+        "A field of the op holds a value that the dialect's launch code does not know, so no call "
+        "is made at all.",
+        "The compile ends with an error as soon as this member is extracted.",
+        "Use one of the values that the report lists; spelling and case count.",
+        'epilogue "RELU_BIAS_AUX"',
+    ),
 )

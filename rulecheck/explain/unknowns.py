@@ -69,9 +69,10 @@ ENTRIES = (
         "a construct that the checker does not handle",
         ("unsupported",),
         "The rule uses a form, primitive or sort for which no left side can be built, although "
-        "egglog accepts it.",
+        "egglog accepts it; or it makes terms equal that are no graphs.",
         "Judging the rest of the rule without it would judge another rule.",
-        "See whether the condition can be written with the relations of the dialect.",
+        "See whether the condition can be written with the relations of the dialect, and the claim "
+        "on the ops that use the term.",
         "a condition on a set or a map",
     ),
     Entry(

@@ -29,7 +29,7 @@ MAX_MODULE_LINES = 400
 MAX_FUNCTION_LINES = 60
 
 # Children and what only they run; everything else belongs to the parent.
-COMPUTING = ("backends", "children", "compare", "dtypes", "egraph", "oracle")
+COMPUTING = ("backends", "children", "compare", "dtypes", "egraph", "oracle", "verdict")
 HEAVY = ("egglog", "numpy", "ml_dtypes", "torch", "cupy", "nvmath", "jinja2", "rich")
 
 
