@@ -1,10 +1,10 @@
 """The arithmetic of one cuBLASLt matmul, stage by stage, in the library's order.
 
-D = narrow(scale_D * epilogue(alpha * sA * sB * op(A) op(B) + beta * C + bias)). The product is
-made in float64 and rounded once to the accumulator: the device's order and truncation are
-unspecified, and callers bound them. All later stages round to the scale type after each
-operation; bias and activation come before the only narrowing. Arrays are float64 whose values
-lie on the grid of the type named.
+D = narrow(epilogue(alpha * sA * sB * op(A) op(B) + beta * C + bias)); a plan has no values for
+the scales of C and D, which are 1. The product is made in float64 and rounded once to the
+accumulator: the device's order and truncation are unspecified, and callers bound them. All later
+stages round to the scale type after each operation; bias and activation come before the only
+narrowing. Arrays are float64 whose values lie on the grid of the type named.
 """
 
 from __future__ import annotations
@@ -25,12 +25,10 @@ _GELU_CUBIC = 0.044715
 
 
 class Scales(NamedTuple):
-    """Device scalars that multiply A, B, C and D; 1 where the call has none."""
+    """Device scalars that multiply A and B; 1 where the call has none."""
 
     a: float = 1.0
     b: float = 1.0
-    c: float = 1.0
-    d: float = 1.0
 
 
 def load_operand(stored: Floats, dtype: DType, compute_type: str) -> Floats:
@@ -57,8 +55,7 @@ def accumulate(call: GemmCall, product: Floats, c: Floats | None, scales: Scales
     alpha = _scalar(_scalar(scales.a * scales.b, kind) * _scalar(call.alpha, kind), kind)
     addend: Floats | float = 0.0
     if c is not None:
-        beta = _scalar(_scalar(call.beta, kind) * scales.c, kind)
-        addend = _round(c * beta, kind)
+        addend = _round(c * _scalar(call.beta, kind), kind)
     return _round(accumulator * alpha + addend, kind)
 
 
@@ -79,10 +76,8 @@ def activate(call: GemmCall, total: Floats) -> Floats:
     return total
 
 
-def narrow(call: GemmCall, total: Floats, scales: Scales) -> Array:
-    """Multiply by D's scale and convert once to D's type; fp8 saturates."""
-    if scales.d != 1.0:
-        total = _round(total * scales.d, call.scale_type)
+def narrow(call: GemmCall, total: Floats) -> Array:
+    """Convert once to D's type; fp8 saturates."""
     return to_storage(total, call.d.dtype)
 
 

@@ -37,6 +37,7 @@ from rulecheck.records import (
 )
 
 _MAX_ELEMENTS = 1 << 25  # of one step's largest intermediate: 256 MiB of float64
+_MAX_BYTES = 1 << 31  # of all values together
 
 
 class CpuModel:
@@ -46,6 +47,10 @@ class CpuModel:
 
     def supports(self, plan: Plan) -> Failure | None:
         """Return a Failure for an op without arithmetic or a step that is too large."""
+        held = sum(spec.count * spec.dtype.bytes for spec in plan.values)
+        if held > _MAX_BYTES:
+            message = f"the values hold {held} bytes; the CPU model stops at {_MAX_BYTES}"
+            return Failure(FailureKind.MEMORY, message)
         for step in plan.steps:
             refused = _refuse_op(step)
             if refused is not None:
@@ -134,7 +139,7 @@ def _gemm(plan: Plan, arena: Arena, step: GemmStep) -> None:  # noqa: ARG001 - o
         call, arithmetic.multiply(*operands), _residual(arena, step), scales
     )
     total = arithmetic.add_bias(call, total, _bias(arena, step))
-    result = arithmetic.narrow(call, arithmetic.activate(call, total), scales)
+    result = arithmetic.narrow(call, arithmetic.activate(call, total))
     arena.write(step.out, call.d.dtype, of_layout(call.d), result)
 
 

@@ -108,12 +108,14 @@ def _residual(place: Place, step: GemmStep) -> Iterator[Violation]:
     call = step.call
     if call.beta == 0.0:
         return
-    if step.c is not None:
+    unwritten = step.c == step.out and not _has_earlier_writer(place, step.out)
+    if step.c is not None and not unwritten:
         yield from _read(place, step, matrices(step)[2])
         return
-    pointer = "points at D, which nothing has written" if call.c_is_d else "is missing"
+    is_d = call.c_is_d or unwritten
+    pointer = "points at D, which nothing has written" if is_d else "is missing"
     yield violation(
-        MISREAD if call.c_is_d else ILLEGAL,
+        MISREAD if is_d else ILLEGAL,
         codes.ALIAS,
         place,
         "C",
@@ -123,6 +125,12 @@ def _residual(place: Place, step: GemmStep) -> Iterator[Violation]:
         message=f"C is read because β = {call.beta}, and it {pointer}",
         hint="guard β = 0 (then C is not read), or pass C in the new input list",
     )
+
+
+def _has_earlier_writer(place: Place, value: int) -> bool:
+    earlier = place.plan.steps[: place.step]
+    leaves = (leaf.value for leaf in place.plan.inputs)
+    return value in leaves or any(step.out == value for step in earlier)
 
 
 def _clamped(place: Place, step: GemmStep) -> Iterator[Violation]:

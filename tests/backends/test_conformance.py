@@ -80,6 +80,19 @@ def test_batch_stride_zero_repeats_a_matrix(backend: Backend, letter: str) -> No
     assert outcome.events == ()
 
 
+@pytest.mark.parametrize("dtype", [DType.BF16, DType.F32])
+def test_ldc_zero_repeats_one_column(backend: Backend, dtype: DType) -> None:
+    call = gemm(5, 7, 3, dtype, beta=1.0)
+    call = replace(call, c=replace(call.c, ld=0))
+    operands = draw(call, 2, exact=True)
+    operands = operands._replace(c=np.repeat(operands.c[:, :, :1], 7, axis=2))
+    assert check_plan(plan_of(call)) == ()
+    outcome = run(backend, plan_of(call), operands.packed(call))
+    expected = operands.a @ operands.b + operands.c
+    assert np.array_equal(unpack(outcome.buffers[4], call.d), expected)
+    assert outcome.events == ()
+
+
 @pytest.mark.parametrize(("held", "taken"), [(DType.BF16, DType.F32), (DType.F16, DType.F32)])
 def test_a_16_bit_c_read_as_f32_is_poison_in_its_second_half(
     backend: Backend, held: DType, taken: DType

@@ -8,13 +8,18 @@ from msgspec.structs import replace
 from rulecheck.contract import check_plan
 from rulecheck.contract.buffers import reads_of
 from rulecheck.records import (
+    Access,
     CastStep,
     DType,
     Epilogue,
     FillStep,
     GemmCall,
     GemmStep,
+    InputSpec,
+    MatmulStep,
     Plan,
+    PointwiseStep,
+    ReduceStep,
     ValueSpec,
     Verdict,
     Violation,
@@ -159,6 +164,10 @@ def test_c_without_a_buffer() -> None:
     found = only(stepped(plan_of(call), c=None))
     assert (found.code, found.verdict) == ("RC206", Verdict.MISREAD)
     assert "nothing has written" in found.message
+    found = only(stepped(plan, c=4))
+    assert (found.code, found.verdict) == ("RC206", Verdict.MISREAD)
+    leaf = InputSpec(4, "C and D")
+    assert check_plan(replace(stepped(plan, c=4), inputs=(*plan.inputs, leaf))) == ()
 
 
 @pytest.mark.parametrize(("letter", "field"), [("A", "a"), ("B", "b"), ("bias", "bias")])
@@ -227,4 +236,9 @@ def test_dtype_and_table_are_reported_apart() -> None:
 def test_what_steps_read() -> None:
     call = gemm(5, 7, 3)
     assert reads_of(GemmStep(4, call, 0, 1, None, 3, a_scale=6)) == (0, 1, 3, 6)
+    one = Access((1,), ((0,),))
+    assert reads_of(PointwiseStep(2, "Add", (0, 1), (one, one), one)) == (0, 1)
+    assert reads_of(MatmulStep(2, 0, 1, one, (0,), one, one, one)) == (0, 1)
+    assert reads_of(ReduceStep(1, "Sum", 0, one, (0,), one)) == (0,)
+    assert reads_of(CastStep(1, 0, 1)) == (0,)
     assert reads_of(FillStep(1, 2.0)) == ()

@@ -71,6 +71,12 @@ def test_constant_takes_the_type_of_the_rest() -> None:
     assert codes(values, add(GRID, constant, GRID)) == [("RC208", "1", "misread")]
 
 
+def test_two_constants_agree() -> None:
+    values = (ValueSpec(F32, 1), ValueSpec(BF16, 1), ValueSpec(F32, 1))
+    one = strided((1,), (1,))
+    assert codes(values, FillStep(0, 1.0), FillStep(1, 2.0), add(one, one, one)) == []
+
+
 def test_pointwise_shapes_agree() -> None:
     assert codes(FULL, add(strided((4, 3), (3, 1)), GRID, GRID)) == [("RC208", "0", "illegal")]
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
+from rulecheck.backends import arithmetic
 from rulecheck.backends.cpu import CpuModel
 from rulecheck.dtypes import Floats, decode, encode
 from rulecheck.records import (
@@ -221,6 +222,13 @@ def test_relu_turns_nan_into_zero() -> None:
     assert (single(call, Operands(ONES * np.nan, ONES, ONES, np.ones(2))) == 0).all()
 
 
+def test_relu_policy_on_nan_is_one_constant(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(arithmetic, "RELU_KEEPS_NAN", True)
+    call = gemm(2, 2, 2, F32, epilogue="RELU")
+    assert np.isnan(single(call, Operands(ONES * np.nan, ONES, ONES, np.ones(2)))).all()
+    assert (single(call, Operands(-ONES, ONES, ONES, np.ones(2))) == 0).all()
+
+
 def test_alpha_zero_keeps_nan() -> None:
     call = gemm(2, 2, 2, F32, alpha=0.0)
     assert np.isnan(single(call, Operands(ONES * np.nan, ONES, ONES, np.ones(2)))).all()
@@ -317,6 +325,11 @@ def test_huge_steps_are_refused_before_any_memory_is_taken() -> None:
     access = Access(shape, ((0,) * (1 << 13), tables))
     step = PointwiseStep(1, "Sin", (0,), (access,), access)
     plan = Plan((ValueSpec(F32, 1),) * 2, (InputSpec(0, "x"),), (step,), 1)
+    assert failure(plan).kind is FailureKind.MEMORY
+
+
+def test_huge_values_are_refused() -> None:
+    plan = Plan((ValueSpec(F32, 1), ValueSpec(F32, 1 << 40)), (InputSpec(0, "x"),), (), 1)
     assert failure(plan).kind is FailureKind.MEMORY
 
 
