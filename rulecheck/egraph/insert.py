@@ -1,4 +1,4 @@
-"""Ground graphs into the EGraph: one rule with an empty body per instance, built directly.
+"""Ground graphs into the EGraph: rules with an empty body, built directly.
 
 A top-level ``let`` per node costs ten times as much, and text would spell shared terms again and
 again. Each inserted node leaves a row (term id, class), by which it is found later.
@@ -6,6 +6,7 @@ again. Each inserted node leaves a row (term id, class), by which it is found la
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from rulecheck.egraph.bindings import OWN_SPAN, egg
@@ -14,6 +15,9 @@ from rulecheck.egraph.load import at_name
 from rulecheck.records import Declaration, InstanceBatch, Node
 
 INSERT_RULESET = "@rc_insert"
+
+# Adding a rule is quadratic in its head, and one rule per instance repeats what they share.
+_NODES_PER_RULE = 400
 
 
 def reached(batch: InstanceBatch) -> list[list[int]]:
@@ -24,12 +28,24 @@ def reached(batch: InstanceBatch) -> list[list[int]]:
 def insertion(
     batch: InstanceBatch, members: list[list[int]], tables: dict[str, Declaration]
 ) -> list[Any]:
-    """Build the commands that insert a batch: one ruleset, one rule an instance."""
+    """Build the commands that insert a batch: one ruleset, a few instances to a rule."""
     rules = [
         egg.Rule(OWN_SPAN, _head(batch.nodes, ids, tables), [], f"@rc_insert_{j}", INSERT_RULESET)
-        for j, ids in enumerate(members)
+        for j, ids in enumerate(_chunks(members))
     ]
     return [egg.AddRuleset(OWN_SPAN, INSERT_RULESET), *(egg.RuleCommand(rule) for rule in rules)]
+
+
+def _chunks(members: list[list[int]]) -> Iterator[list[int]]:
+    """Join instances, each whole, until they have enough nodes for one rule."""
+    ids: set[int] = set()
+    for own in members:
+        ids.update(own)
+        if len(ids) >= _NODES_PER_RULE:
+            yield sorted(ids)
+            ids.clear()
+    if ids:
+        yield sorted(ids)
 
 
 def _reach(nodes: tuple[Node, ...], roots: tuple[int, ...]) -> set[int]:

@@ -1,8 +1,8 @@
 """A second opinion on a match: whether a rule's body really holds for what the engine bound.
 
 The engine is not trusted (egglog 13.2.0 bound terms that do not match). Facts about terms and
-numbers are judged here on the decoded terms; those about relations and functions are not, as they
-hold by other rules.
+numbers are judged here on the decoded terms. Not judged are facts about relations and functions, as
+they hold by other rules, and terms that no variable names, as the reply need not contain them.
 """
 
 from __future__ import annotations
@@ -66,19 +66,12 @@ class _Judge:
         expr = fact.expr
         if not isinstance(expr, Call) or self._is_looked_up(expr):
             return True
-        if self._is_term(expr):
-            return any(self._fits(expr, index) for index in range(len(self._nodes)))
-        return self._guard(expr)
+        return self._is_term(expr) or self._guard(expr)
 
     def _are_equal(self, left: Expr, right: Expr) -> bool:
         for side, other in ((left, right), (right, left)):
             if isinstance(side, Var) and side.name != _WILDCARD:
                 return self._fits(other, self._bindings[side.name])
-        if isinstance(left, Call) and self._is_term(left):
-            return any(
-                self._fits(left, index) and self._fits(right, index)
-                for index in range(len(self._nodes))
-            )
         values = self._value(left), self._value(right)
         return None in values or _same(*values)
 
