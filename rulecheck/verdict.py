@@ -1,4 +1,4 @@
-"""From evidence to one word: how one member, and then one rule, is judged."""
+"""From evidence to one word: how one member is judged on one set of inputs."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def decide(facts: Facts) -> Evidence:
         return _untrusted(facts, "the graph itself leaves its own bound on this backend")
     comparison = compare(facts.got, facts.as_written)
     if comparison.within:
-        return _evidence(facts, comparison, Verdict.AGREES, "RC000", "agrees")
+        return _evidence(facts, comparison, Verdict.AGREES, "RC000", ("agrees", ""))
     apart = ~overlap(facts.float64, facts.member_float64)
     if apart.any():
         return _mismatch(facts, comparison, apart)
@@ -66,7 +66,7 @@ def _untrusted(facts: Facts, what: str) -> Evidence:
         f"a control failed: {what} (error/bound {comparison.ratio:.3g}); the bound or the model "
         "is wrong, so nothing is said of the rule"
     )
-    return _evidence(facts, comparison, Verdict.UNTRUSTED, "RC421", message)
+    return _evidence(facts, comparison, Verdict.UNTRUSTED, "RC421", (message, ""))
 
 
 def _mismatch(facts: Facts, comparison: Comparison, apart: npt.NDArray[np.bool_]) -> Evidence:
@@ -76,7 +76,7 @@ def _mismatch(facts: Facts, comparison: Comparison, apart: npt.NDArray[np.bool_]
         "rounding, so no placement of roundings explains them"
     )
     hint = "compare the two formulas: scale, beta, order of the epilogue, operands, axes"
-    return _evidence(facts, comparison, Verdict.MISMATCH, "RC301", message, hint)
+    return _evidence(facts, comparison, Verdict.MISMATCH, "RC301", (message, hint))
 
 
 def _elided(facts: Facts, comparison: Comparison, names: tuple[str, ...]) -> Evidence:
@@ -89,7 +89,7 @@ def _elided(facts: Facts, comparison: Comparison, names: tuple[str, ...]) -> Evi
     hint = (
         "if the rounding may go, say so in the rule's header; --rounding strict makes it an error"
     )
-    evidence = _evidence(facts, comparison, Verdict.ROUNDING_ELIDED, "RC303", message, hint)
+    evidence = _evidence(facts, comparison, Verdict.ROUNDING_ELIDED, "RC303", (message, hint))
     return msgspec.structs.replace(evidence, roundings=names)
 
 
@@ -103,7 +103,7 @@ def _added(facts: Facts, comparison: Comparison) -> Evidence:
         f"float64, {further} further; the member's roundings: {listed}"
     )
     hint = "keep the wider type up to the point where the graph itself rounds"
-    evidence = _evidence(facts, comparison, Verdict.ROUNDING_ADDED, "RC302", message, hint)
+    evidence = _evidence(facts, comparison, Verdict.ROUNDING_ADDED, "RC302", (message, hint))
     return msgspec.structs.replace(evidence, roundings=names)
 
 
@@ -117,8 +117,9 @@ def _distances(facts: Facts) -> tuple[int, int]:
 
 
 def _evidence(
-    facts: Facts, comparison: Comparison, verdict: Verdict, code: str, message: str, hint: str = ""
+    facts: Facts, comparison: Comparison, verdict: Verdict, code: str, text: tuple[str, str]
 ) -> Evidence:
+    message, hint = text
     return Evidence(
         verdict=verdict,
         stage=Stage.CONTROL if verdict is Verdict.UNTRUSTED else facts.stage,
@@ -129,33 +130,3 @@ def _evidence(
         differing=comparison.differing,
         error_over_bound=comparison.ratio,
     )
-
-
-# Worst first. Silently wrong numbers come before a call that is refused, any error before what
-# is inconclusive, and that before what is fine.
-_ORDER = (
-    Verdict.INVALID,
-    Verdict.MISREAD,
-    Verdict.MISMATCH,
-    Verdict.ROUNDING_ADDED,
-    Verdict.ILLEGAL,
-    Verdict.CRASH,
-    Verdict.UNTRUSTED,
-    Verdict.TIMEOUT,
-    Verdict.UNSUPPORTED,
-    Verdict.VACUOUS,
-    Verdict.ROUNDING_ELIDED,
-    Verdict.NEAR_TIE,
-    Verdict.AGREES,
-)
-assert len(_ORDER) == len(Verdict), "every verdict has a place"
-
-
-def badness(verdict: Verdict) -> int:
-    """Rank of a verdict, 0 for the worst."""
-    return _ORDER.index(verdict)
-
-
-def worst(verdicts: Iterable[Verdict]) -> Verdict:
-    """The worst of some verdicts; ``vacuous`` for none, because nothing was shown."""
-    return min(verdicts, key=badness, default=Verdict.VACUOUS)

@@ -69,7 +69,8 @@ class Engine:
             place = f"{first.span.file}:{first.span.line}:{first.span.column}"
             return Failure(FailureKind.CRASH, f"{place}: {first.message}")
         file = read_file(request.path, request.data, dialect, self._parse, request.limits)
-        return LoadReply(self._build(request, dialect, file))
+        file = self._build(request, dialect, file)
+        return LoadReply(msgspec.structs.replace(file, facts=(*dialect.facts, *file.facts)))
 
     def _build(self, request: LoadRequest, dialect: Dialect, file: RuleFile) -> RuleFile:
         """Give the file to the engine; leave out, and report, what it does not take."""

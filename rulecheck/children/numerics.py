@@ -16,6 +16,7 @@ import numpy as np
 from rulecheck import backends, dtypes, oracle, verdict, workers
 from rulecheck.compare import Allowed, Comparison, compare, detectable
 from rulecheck.oracle import Accumulator, InputKind
+from rulecheck.ordering import badness
 from rulecheck.records import (
     CastStep,
     Comparable,
@@ -72,7 +73,7 @@ def _judge(
         if isinstance(trial, Failure):
             return trial
         trials.append(trial)
-    chosen = min(trials, key=lambda trial: verdict.badness(trial.evidence.verdict))
+    chosen = min(trials, key=lambda trial: badness(trial.evidence.verdict))
     evidence = msgspec.structs.replace(
         chosen.evidence,
         compared=sum(trial.evidence.compared for trial in trials),

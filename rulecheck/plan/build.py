@@ -10,7 +10,6 @@ from rulecheck.dialects.terms import TermReader
 from rulecheck.ops import OPS, OpSpec
 from rulecheck.plan.fields import FieldReader, Unplannable
 from rulecheck.records import (
-    Access,
     CastStep,
     DType,
     Failure,

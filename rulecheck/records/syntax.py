@@ -170,7 +170,8 @@ class Problem(msgspec.Struct, frozen=True):
 class RuleFile(msgspec.Struct, frozen=True):
     """A file's content after parsing. A rule named by a problem is absent from ``rules``.
 
-    ``facts`` are ground rows that the file adds to relations at top level. ``directives`` are
+    ``facts`` are ground rows that the dialect and the file add to relations at top level.
+    ``directives`` are
     the ``; RULECHECK-KEY: value`` header lines, in order.
     """
 

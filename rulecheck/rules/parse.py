@@ -37,9 +37,13 @@ _ENGINE_PLACE = re.compile(r"^(?:In|At) (\d+):(\d+)(?:-[\d:]+)?(?: of )?(?P<file
 
 
 class Dialect(msgspec.Struct, frozen=True):
-    """A vocabulary as the engine needs it. ``commands`` are the parser's own objects, in order."""
+    """A vocabulary as the engine needs it. ``commands`` are the parser's own objects, in order.
+
+    ``facts`` are the rows that it adds to relations.
+    """
 
     declarations: tuple[Declaration, ...]
+    facts: tuple[Call, ...]
     commands: tuple[Any, ...]
     problems: tuple[Problem, ...]
 
@@ -50,6 +54,8 @@ def read_dialect(path: str, text: str, parse: Parser, limits: Limits) -> Dialect
     places = Places(path, scanned.text)
     commands: list[Any] = []
     declarations: list[Declaration] = []
+    facts: list[Call] = []
+    relations = _declared_words(scanned.forms)
     problems = [scanned.fatal] if scanned.fatal else []
     for form in scanned.forms:
         here = FormPlaces(places, form)
@@ -57,14 +63,17 @@ def read_dialect(path: str, text: str, parse: Parser, limits: Limits) -> Dialect
         if error is not None:
             problems.append(engine_problem("syntax", error, here))
         commands += parsed
-        if form.keyword not in COMMANDS or form.keyword in RULE_COMMANDS:
+        if form.keyword in RULE_COMMANDS or form.keyword not in relations.union(COMMANDS):
             continue
         converter = Converter(here)
         for command in parsed:
-            items = converter.items(command)
-            declarations += (item for item in items if isinstance(item, Declaration))
+            for item in converter.items(command):
+                if isinstance(item, Declaration):
+                    declarations.append(item)
+                elif isinstance(item, Do) and isinstance(item.expr, Call):
+                    facts.append(item.expr)
         problems += converter.problems
-    return Dialect(tuple(declarations), tuple(commands), tuple(problems))
+    return Dialect(tuple(declarations), tuple(facts), tuple(commands), tuple(problems))
 
 
 def read_file(path: str, data: bytes, dialect: Dialect, parse: Parser, limits: Limits) -> RuleFile:

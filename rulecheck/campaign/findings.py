@@ -1,0 +1,244 @@
+"""All cases of a rule become one finding: verdict, place, message, hint, counterexample."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import msgspec
+
+from rulecheck.campaign import token
+from rulecheck.campaign.guards import describe, missing_guards
+from rulecheck.campaign.members import Pending, RuleRun, Trial
+from rulecheck.campaign.places import point_at, unions
+from rulecheck.ordering import badness
+from rulecheck.records import (
+    CaseResult,
+    Counterexample,
+    Evidence,
+    Failure,
+    FailureKind,
+    Finding,
+    Problem,
+    Severity,
+    Stage,
+    Verdict,
+)
+from rulecheck.severity import severity
+
+
+def judge_rule(run: RuleRun) -> Finding:
+    """Instantiate, apply and judge one rule."""
+    if not unions(run.rule):
+        message = "the rule adds no member: it only records facts or removes terms"
+        hint = "it is exercised through the rules that use its facts"
+        return _finding(run, Evidence(Verdict.UNSUPPORTED, Stage.LOAD, "RC404", message, hint))
+    instances = run.instances()
+    if not instances.instances:
+        return _no_instance(run, instances.reason or "the left side has no instance")
+    trial = run.apply(instances)
+    results = run.judge(trial)
+    if not results:
+        return _silent(run, trial)
+    return _summarize(run, trial, results)
+
+
+def _no_instance(run: RuleRun, reason: str) -> Finding:
+    """Why nothing could be tried: a contradiction, an op without meaning, types that clash."""
+    verdict, code = Verdict.VACUOUS, "RC402"
+    hint = "make the left side satisfiable by a graph that the ops accept"
+    message = f"never fired: no left side could be built: {reason}"
+    if reason.startswith(("the left side contradicts itself", "the guard")):
+        code, message = "RC401", f"the rule can never fire: {reason}"
+        hint = "remove or correct the guard"
+    elif reason.startswith("ill-typed left side"):
+        code, message = "RC403", f"only an ill-typed graph can match: {reason}"
+        hint = "give the operands the types that the op takes"
+    elif "has no role in this dialect" in reason:
+        verdict, code, message = Verdict.UNSUPPORTED, "RC411", reason
+        hint = "the rule is not judged; see the how-to on adding an op"
+    return _finding(run, Evidence(verdict, Stage.INSTANTIATE, code, message, hint))
+
+
+def _silent(run: RuleRun, trial: Trial) -> Finding:
+    """Instances were built, but no member came out of the engine."""
+    if trial.failures:
+        return _finding(run, _engine_failure(trial.failures[0]), trial)
+    if trial.errors:
+        message = f"the engine stops with an error when the rule is applied: {trial.errors[0]}"
+        hint = "the message is the engine's own; a set that conflicts or a panic stops saturation"
+        return _finding(run, Evidence(Verdict.CRASH, Stage.ENGINE, "RC441", message, hint), trial)
+    if trial.flaws:
+        message = f"the engine reports a match that does not hold: {trial.flaws[0]}"
+        hint = "run 'rulecheck doctor': the engine itself may be broken"
+        evidence = Evidence(Verdict.UNTRUSTED, Stage.ENGINE, "RC421", message, hint)
+        return _finding(run, evidence, trial)
+    count = len(trial.instances.instances)
+    message = f"never fired on {count} well-formed left sides"
+    hint = "a fact that the rule needs is never derived, or a guard compares with a missing term"
+    return _finding(run, Evidence(Verdict.VACUOUS, Stage.ENGINE, "RC402", message, hint), trial)
+
+
+def _engine_failure(failure: Failure) -> Evidence:
+    timeout = failure.kind is FailureKind.TIMEOUT
+    return Evidence(
+        Verdict.TIMEOUT if timeout else Verdict.CRASH,
+        Stage.ENGINE,
+        "RC431" if timeout else "RC441",
+        f"the engine did not survive the rule: {failure.message}",
+        "look for a rule that feeds itself or joins everything with everything",
+    )
+
+
+def _summarize(run: RuleRun, trial: Trial, results: Sequence[CaseResult]) -> Finding:
+    order = sorted(range(len(results)), key=lambda index: _rank(results[index], index))
+    chosen = results[order[0]]
+    evidence = chosen.evidence
+    broken_engine = [_engine_failure(failure) for failure in trial.failures]
+    if broken_engine and badness(broken_engine[0].verdict) < badness(evidence.verdict):
+        return _finding(run, broken_engine[0], trial, results)
+    member = trial.pending[order[0]]
+    finding = _finding(run, evidence, trial, results)
+    if evidence.verdict is Verdict.AGREES:
+        return finding
+    return msgspec.structs.replace(
+        finding,
+        hint=_hint(finding, results),
+        field_span=point_at(run.rule, chosen.case.union, evidence, run.shop.vocabulary),
+        counterexample=_counterexample(run, member, chosen),
+        blame=(run.rule.name,) if finding.severity is Severity.ERROR else (),
+    )
+
+
+def _rank(result: CaseResult, index: int) -> tuple[int, int, int]:
+    """Worst verdict first; among equals the case nearest to the default."""
+    return (badness(result.evidence.verdict), len(result.case.choices), index)
+
+
+def _counterexample(run: RuleRun, member: Pending, chosen: CaseResult) -> Counterexample:
+    evidence = chosen.evidence
+    judged = run.numbers(member, elements=1)
+    if judged is not None:
+        evidence = msgspec.structs.replace(
+            evidence,
+            worst=judged.elements[0] if judged.elements else None,
+            compared=judged.evidence.compared,
+            differing=judged.evidence.differing,
+        )
+    return Counterexample(
+        token=token.encode(chosen.case),
+        case=chosen.case,
+        evidence=evidence,
+        tried=chosen.tried,
+        original=member.original_text,
+        member=member.member_text,
+    )
+
+
+def _hint(finding: Finding, results: Sequence[CaseResult]) -> str:
+    """What to do: the evidence's own hint, then the guard that the passing cases share."""
+    levels = {Severity.ERROR: 0, Severity.INCONCLUSIVE: 1}
+    limit = levels.get(finding.severity)
+    if limit is None:
+        return finding.hint
+    failing: list[dict[str, str]] = []
+    passing: list[dict[str, str]] = []
+    for result in results:
+        bad = levels.get(severity(result.evidence.verdict), 2) <= limit
+        (failing if bad else passing).append(dict(result.tried))
+    guards = missing_guards(failing, passing)
+    if not guards:
+        return finding.hint
+    learned = f"of {len(results)} cases, all that pass and none that fails have: {describe(guards)}"
+    return f"{finding.hint}; {learned}" if finding.hint else learned
+
+
+def _finding(
+    run: RuleRun,
+    evidence: Evidence,
+    trial: Trial | None = None,
+    results: Sequence[CaseResult] = (),
+) -> Finding:
+    rule = run.rule
+    detectable = [found for item in results if (found := item.evidence.detectable) is not None]
+    ratios = [item.evidence.error_over_bound for item in results if item.evidence.compared]
+    return Finding(
+        rule=rule.name,
+        file=run.file.path,
+        span=rule.name_span,
+        verdict=evidence.verdict,
+        severity=severity(evidence.verdict, strict_rounding=run.shop.settings.strict_rounding),
+        code=evidence.code,
+        message=evidence.message,
+        hint=evidence.hint,
+        notes=tuple(_notes(trial, evidence, results)),
+        cases=len(results),
+        fired=trial.fired if trial is not None else 0,
+        compared=sum(item.evidence.compared for item in results),
+        # The effect that every case would have shown: the weakest case decides.
+        detectable=max(detectable, default=None),
+        error_over_bound=max(ratios, default=None),
+        tried=trial.instances.coverage.axes if trial is not None else (),
+        verdicts=tuple(Counter(item.evidence.verdict.value for item in results).items()),
+    )
+
+
+def _notes(trial: Trial | None, evidence: Evidence, results: Sequence[CaseResult]) -> list[str]:
+    notes = []
+    others = Counter(
+        item.evidence.message.partition(";")[0]
+        for item in results
+        if (item.evidence.code != evidence.code
+        and item.evidence.verdict is not Verdict.AGREES)
+        or (item.evidence.code == evidence.code
+        and item.evidence.violations
+        and item.evidence.violations[0].operand != evidence.violations[0].operand)
+    )
+    for message, count in others.most_common(3):
+        notes.append(f"also, in {count} of {len(results)} cases: {message}")
+    if trial is None:
+        return notes
+    coverage = trial.instances.coverage
+    notes.append(f"{coverage.pairs} of {coverage.possible} possible pairs of choices were tried")
+    inside = sum(item.self_contained for item in trial.pending)
+    if inside:
+        notes.append(
+            f"in {inside} cases the new member is a part of the graph it replaces (RC305): its "
+            "class then contains itself, and saturation need not end"
+        )
+    if trial.silent:
+        notes.append(f"the rule did not fire on {trial.silent} further left sides")
+    if trial.errors:
+        notes.append(f"the engine reported an error when it applied the rule: {trial.errors[0]}")
+    return notes
+
+
+_PROBLEMS = {
+    "syntax": "RC101",
+    "encoding": "RC102",
+    "too-large": "RC103",
+    "too-deep": "RC103",
+    "refused": "RC104",
+    "unknown-sort": "RC105",
+    "arity": "RC106",
+    "type": "RC107",
+    "duplicate": "RC108",
+    "engine": "RC109",
+}
+
+
+def problem_finding(path: str, problem: Problem, *, strict: bool) -> Finding:
+    """What is wrong in a file as a finding: ``invalid``, or ``unsupported`` for an unknown op."""
+    verdict, code = Verdict.INVALID, _PROBLEMS.get(problem.kind, "RC110")
+    if problem.kind == "unknown-name" and problem.rule is not None:
+        verdict, code = Verdict.UNSUPPORTED, "RC411"
+    return Finding(
+        rule=problem.rule,
+        file=path,
+        span=problem.span,
+        verdict=verdict,
+        severity=severity(verdict, strict_rounding=strict),
+        code=code,
+        message=problem.message,
+        hint=problem.hint,
+    )

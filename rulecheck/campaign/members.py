@@ -1,0 +1,353 @@
+"""From one rule to judged members: instances, firings, plans, contract, numbers."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from rulecheck import contract, plan
+from rulecheck.campaign.workshop import Workshop, signatures, table_rows
+from rulecheck.dialects.terms import TermReader
+from rulecheck.egraph import rematch
+from rulecheck.instantiate import Instance, Instances, Setting, instantiate
+from rulecheck.records import (
+    Case,
+    CaseResult,
+    Comparable,
+    Evidence,
+    Fact,
+    Failure,
+    FailureKind,
+    GemmCall,
+    GemmStep,
+    InstanceBatch,
+    Judged,
+    MatchReply,
+    Member,
+    Node,
+    Plan,
+    Rule,
+    RuleFile,
+    Stage,
+    TermTable,
+    Verdict,
+    Violation,
+)
+
+BATCH = 30
+
+_FAILURES = {
+    FailureKind.UNSUPPORTED: (Verdict.UNSUPPORTED, "RC411"),
+    FailureKind.ILLEGAL: (Verdict.ILLEGAL, "RC217"),
+    FailureKind.TIMEOUT: (Verdict.TIMEOUT, "RC431"),
+    FailureKind.CRASH: (Verdict.CRASH, "RC441"),
+    FailureKind.MEMORY: (Verdict.CRASH, "RC441"),
+}
+
+
+@dataclasses.dataclass(slots=True)
+class Pending:
+    """A member on its way: what it replaces, and either its evidence or its plans."""
+
+    instance: Instance
+    union: int
+    original_text: str
+    member_text: str
+    evidence: Evidence | None = None
+    plans: Comparable | None = None
+    self_contained: bool = False
+
+
+@dataclasses.dataclass(slots=True)
+class Trial:
+    """Everything that happened to one rule."""
+
+    instances: Instances
+    pending: list[Pending]
+    fired: int = 0
+    silent: int = 0
+    failures: list[Failure] = dataclasses.field(default_factory=list)
+    errors: list[str] = dataclasses.field(default_factory=list)
+    flaws: list[str] = dataclasses.field(default_factory=list)
+
+
+class RuleRun:
+    """Applies and judges one rule."""
+
+    def __init__(self, shop: Workshop, file: RuleFile, index: int) -> None:
+        """Prepare the rule at position ``index`` of a loaded file."""
+        self.shop = shop
+        self.file = file
+        self.index = index
+        self.rule: Rule = file.rules[index]
+        self.table = TermTable()
+        self.setting = Setting(
+            vocabulary=shop.vocabulary,
+            table=self.table,
+            rows=table_rows(file, self.table),
+            types=shop.types,
+        )
+        self._flaws: dict[int, str | None] = {}
+
+    def instances(
+        self, preferences: Mapping[str, str] | None = None, *, only: bool = False
+    ) -> Instances:
+        """Well-formed left sides."""
+        return instantiate(
+            self.rule,
+            signatures(self.file),
+            self.setting,
+            self.flaw,
+            preferences,
+            only=only,
+        )
+
+    def flaw(self, roots: tuple[int, ...]) -> str | None:
+        """Why the graphs among some terms are not well-formed, or None."""
+        names = self.shop.vocabulary.encoding
+        for root in roots:
+            if self.table.nodes[root].fn not in (names.op, names.leaf):
+                continue
+            found = self._graph_flaw(root)
+            if found is not None:
+                return found
+        return None
+
+    def _graph_flaw(self, root: int) -> str | None:
+        built = plan.build(self.table.nodes, root, self.shop.vocabulary)
+        if isinstance(built, Failure):
+            return built.message
+        violations = contract.check_plan(built)
+        return violations[0].message if violations else None
+
+    def apply(self, instances: Instances) -> Trial:
+        """Let the engine apply the rule to every instance; plan and check each member."""
+        trial = Trial(instances, [])
+        found = instances.instances
+        for start in range(0, len(found), BATCH):
+            chunk = found[start : start + BATCH]
+            self._apply_chunk(chunk, trial)
+        return trial
+
+    def _apply_chunk(self, chunk: Sequence[Instance], trial: Trial) -> None:
+        table, known = TermTable(), tuple(self.table.nodes)
+        roots = tuple(
+            tuple(table.copy_from(known, root) for root in instance.roots)
+            for instance in chunk
+        )
+        reply = self.shop.engine.match(self.index, InstanceBatch(tuple(table.nodes), roots))
+        if isinstance(reply, Failure):
+            if len(chunk) > 1:  # find the one instance that the engine dies of
+                middle = len(chunk) // 2
+                self._apply_chunk(chunk[:middle], trial)
+                self._apply_chunk(chunk[middle:], trial)
+            else:
+                trial.failures.append(reply)
+            return
+        if reply.error is not None:
+            trial.errors.append(reply.error)
+        fired = {firing.instance for firing in reply.firings}
+        trial.silent += sum(position not in fired for position in range(len(chunk)))
+        trial.fired += len(reply.firings)
+        reader = TermReader(reply.nodes, self.shop.vocabulary.encoding)
+
+        def equal(_sort: str, left: int, right: int) -> bool:
+            return reader.same_expression(left, right)
+
+        for firing in reply.firings:
+            if firing.instance is None:
+                continue
+            flaw = rematch.rematch(
+                self.rule, firing, reply.nodes, self.file.declarations, equal
+            )
+            if flaw is not None:
+                trial.flaws.append(_place(flaw))
+                continue
+            for member in firing.members:
+                trial.pending.append(self._plan(chunk[firing.instance], reply, member))
+
+    def _plan(self, instance: Instance, reply: MatchReply, member: Member) -> Pending:
+        nodes, vocabulary = reply.nodes, self.shop.vocabulary
+        shown = TermTable(nodes)
+        pending = Pending(instance, member.union, shown.show(member.left), shown.show(member.right))
+        pending.self_contained = _contains(nodes, member.left, member.right)
+        names = vocabulary.encoding
+        if nodes[member.left].fn not in (names.op, names.leaf):
+            message = "the rule makes two terms equal that are no graphs; only graphs are judged"
+            pending.evidence = Evidence(
+                Verdict.UNSUPPORTED,
+                Stage.PLAN,
+                "RC412",
+                message,
+                "state the claim on the ops that use the term",
+            )
+            return pending
+        original = plan.build(nodes, member.left, vocabulary)
+        if isinstance(original, Failure):
+            pending.evidence = failed(original, Stage.PLAN)
+            return pending
+        counts = {leaf.label: original.values[leaf.value].count for leaf in original.inputs}
+        built = plan.build(nodes, member.right, vocabulary, counts)
+        if isinstance(built, Failure):
+            pending.evidence = failed(built, Stage.PLAN)
+            return pending
+        violations = contract.check_plan(built) or _result_violations(original, built)
+        claimed = self._claimed(nodes, member, built)
+        if violations or claimed is not None:
+            pending.evidence = broken(violations, claimed)
+        pending.plans = Comparable(original, built, broken=pending.evidence is not None)
+        if pending.evidence is not None:
+            pending.evidence = with_calls(pending.evidence, pending.plans)
+        return pending
+
+    def _claimed(self, nodes: tuple[Node, ...], member: Member, built: Plan) -> str | None:
+        """The type that the rule sets for the new term, if the member writes another."""
+        names = self.shop.vocabulary.encoding
+        actual = built.values[built.result].dtype
+        for function, term in member.claimed:
+            said = self.shop.vocabulary.dtypes.get(nodes[term].fn)
+            if function == names.dtype_function and said is not None and said is not actual:
+                return f"the rule says that the new term is {said.value}; it writes {actual.value}"
+        return None
+
+    def judge(self, trial: Trial) -> list[CaseResult]:
+        """Judge what the contract lets through by its numbers; return every case's result."""
+        waiting = [item for item in trial.pending if item.evidence is None]
+        distinct: dict[Comparable, int] = {}
+        for item in waiting:
+            assert item.plans is not None
+            distinct.setdefault(item.plans, len(distinct))
+        answers = self.shop.judge(list(distinct))
+        for item in waiting:
+            assert item.plans is not None
+            answer = answers[distinct[item.plans]]
+            item.evidence = (
+                failed(answer, Stage.BOUND)
+                if isinstance(answer, Failure)
+                else with_calls(answer.evidence, item.plans)
+            )
+        return [self.result(item) for item in trial.pending]
+
+    def result(self, item: Pending) -> CaseResult:
+        """One member as a case."""
+        assert item.evidence is not None
+        case = Case(
+            dialect=self.shop.vocabulary.name,
+            file=self.file.path,
+            rule=self.rule.name,
+            text_hash=self.rule.text_hash,
+            choices=item.instance.deviations,
+            input_seed=self.shop.settings.seed,
+            backend=self.shop.settings.backend,
+            union=item.union,
+        )
+        return CaseResult(case, item.instance.choices, item.evidence)
+
+    def numbers(self, item: Pending, elements: int) -> Judged | None:
+        """Run one member again and return its worst elements."""
+        if item.plans is None:
+            return None
+        (answer,) = self.shop.judge([item.plans], elements)
+        return None if isinstance(answer, Failure) else answer
+
+
+def failed(failure: Failure, stage: Stage) -> Evidence:
+    """Evidence for something that could not be done."""
+    verdict, code = _FAILURES[failure.kind]
+    return Evidence(verdict, stage, code, failure.message)
+
+
+def broken(violations: Sequence[Violation], claimed: str | None) -> Evidence:
+    """Evidence for a member that breaks the contract. A call that is refused reads nothing."""
+    illegal = [item for item in violations if item.verdict is Verdict.ILLEGAL]
+    if not violations:
+        assert claimed is not None
+        hint = "set the type that the op writes"
+        return Evidence(Verdict.MISREAD, Stage.CONTRACT, "RC304", claimed, hint)
+    chosen = (illegal or violations)[0]
+    return Evidence(
+        verdict=chosen.verdict,
+        stage=Stage.CONTRACT,
+        code=chosen.code,
+        message=chosen.message,
+        hint=chosen.hint,
+        violations=tuple(violations),
+    )
+
+
+def with_calls(evidence: Evidence, plans: Comparable) -> Evidence:
+    """Add the two calls to evidence."""
+    return msgspec.structs.replace(
+        evidence,
+        original_call=_last_call(plans.original),
+        member_call=_last_call(plans.member),
+    )
+
+
+def _place(fact: Fact) -> str:
+    return f"the fact at line {fact.span.line}, column {fact.span.column}"
+
+
+def _result_violations(original: Plan, member: Plan) -> tuple[Violation, ...]:
+    """Both members of a class are one buffer: of one type and one size."""
+    ours, theirs = (item.values[item.result] for item in (original, member))
+    step = len(member.steps) - 1
+    if ours.dtype is not theirs.dtype:
+        message = (
+            f"the member writes {theirs.dtype.value} into a class whose buffer is "
+            f"{ours.dtype.value}: every reader would take it for something else"
+        )
+        hint = f"write {ours.dtype.value}, or put a Cast behind the call"
+        return (
+            Violation(
+                Verdict.MISREAD,
+                "RC201",
+                step,
+                "D",
+                "d_dtype",
+                ours.dtype.value,
+                theirs.dtype.value,
+                message,
+                hint,
+            ),
+        )
+    if ours.count != theirs.count:
+        message = f"the member writes {theirs.count} elements, the graph {ours.count}"
+        hint = "check the extents and the batch count of the new call"
+        return (
+            Violation(
+                Verdict.MISREAD,
+                "RC202",
+                step,
+                "D",
+                "m",
+                str(ours.count),
+                str(theirs.count),
+                message,
+                hint,
+            ),
+        )
+    return ()
+
+
+def _last_call(built: Plan) -> GemmCall | None:
+    """The library call nearest to the result."""
+    for step in reversed(built.steps):
+        if isinstance(step, GemmStep):
+            return step.call
+    return None
+
+
+def _contains(nodes: Sequence[Node], outer: int, inner: int) -> bool:
+    """Whether one term is another or a part of it."""
+    stack, seen = [outer], set[int]()
+    while stack:
+        term = stack.pop()
+        if term == inner:
+            return True
+        if term not in seen:
+            seen.add(term)
+            stack.extend(nodes[term].args)
+    return False

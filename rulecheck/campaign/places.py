@@ -1,0 +1,89 @@
+"""Where to put the caret: the field of the rule's right side that an evidence is about."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rulecheck.dialects import Vocabulary
+from rulecheck.records import Call, Evidence, Expr, Let, Lit, Rule, Set, Span, Union, Var
+
+
+def unions(rule: Rule) -> list[Union]:
+    """The rule's unions in order."""
+    return [action for action in rule.head if isinstance(action, Union)]
+
+
+def point_at(rule: Rule, union: int, evidence: Evidence, vocabulary: Vocabulary) -> Span | None:
+    """The place to show: the offending field, else what the rule changed, else the union.
+
+    For a type that the rule claims wrongly, the ``set`` that claims it.
+    """
+    claims = unions(rule)
+    if union >= len(claims):
+        return None
+    claim = claims[union]
+    if evidence.code == "RC304":
+        for action in rule.head:
+            if isinstance(action, Set) and action.fn == vocabulary.encoding.dtype_function:
+                return action.value.span
+    calls = list(_op_calls(rule, claim, vocabulary))
+    field = evidence.violations[0].field if evidence.violations else None
+    if field is not None:
+        for call in calls:
+            names = vocabulary.ops[call.fn].fields
+            if field in names and names.index(field) < len(call.args):
+                return call.args[names.index(field)].span
+    return _changed(rule, calls) or claim.span
+
+
+def _op_calls(rule: Rule, claim: Union, vocabulary: Vocabulary) -> Iterator[Call]:
+    """Op constructors that the union's sides build, outermost first, through the head's lets."""
+    lets = {action.name: action.expr for action in rule.head if isinstance(action, Let)}
+    seen: set[str] = set()
+    stack: list[Expr] = [claim.left, claim.right]
+    while stack:
+        expr = stack.pop()
+        if isinstance(expr, Var):
+            if expr.name in lets and expr.name not in seen:
+                seen.add(expr.name)
+                stack.append(lets[expr.name])
+        elif isinstance(expr, Call):
+            if expr.fn in vocabulary.ops:
+                yield expr
+            stack.extend(reversed(expr.args))
+
+
+def _changed(rule: Rule, calls: list[Call]) -> Span | None:
+    """The first field of a new call that is not what the same op has on the left side."""
+    body = [call for fact in rule.body for call in _calls(fact)]
+    for call in calls:
+        twins = [twin for twin in body if twin.fn == call.fn]
+        for twin in twins:
+            for ours, theirs in zip(call.args, twin.args, strict=False):
+                if not _same(ours, theirs):
+                    return ours.span
+    return None
+
+
+def _calls(node: object) -> Iterator[Call]:
+    parts = [getattr(node, name, None) for name in ("left", "right", "expr")]
+    stack = [part for part in parts if part is not None]
+    while stack:
+        expr = stack.pop()
+        if isinstance(expr, Call):
+            yield expr
+            stack.extend(expr.args)
+
+
+def _same(first: Expr, second: Expr) -> bool:
+    match first, second:
+        case Var(), Var():
+            return first.name == second.name
+        case Lit(), Lit():
+            return first.value == second.value
+        case Call(), Call():
+            return first.fn == second.fn and all(
+                _same(one, other) for one, other in zip(first.args, second.args, strict=False)
+            )
+        case _:
+            return False

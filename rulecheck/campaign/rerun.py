@@ -1,0 +1,118 @@
+"""``rulecheck replay``: one case again, with everything shown."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from rulecheck.campaign import token as tokens
+from rulecheck.campaign.members import Pending, RuleRun, Trial
+from rulecheck.campaign.workshop import Workshop
+from rulecheck.errors import UserError
+from rulecheck.records import Case, Failure, GemmCall, Replay, RuleFile, Settings
+
+ELEMENTS = 8
+
+
+def replay(subject: str, settings: Settings) -> Replay:
+    """Run one case again.
+
+    Args:
+        subject: a token, or the path of a JSON file that holds a case.
+        settings: only the strictness is used; everything else is in the case.
+
+    Raises:
+        UserError: the subject is no case, or its rule is gone or no longer fires.
+    """
+    case = _case(subject)
+    settings = msgspec.structs.replace(
+        settings, dialect=case.dialect, backend=case.backend, seed=case.input_seed
+    )
+    with Workshop(settings) as shop:
+        try:
+            file = shop.load(case.file)
+        except OSError as error:
+            raise UserError(
+                f"the case belongs to {case.file}, which cannot be read: {error.strerror}",
+                "run replay from the folder in which the case was found",
+            ) from error
+        if isinstance(file, Failure):
+            raise UserError(f"{case.file} cannot be loaded: {file.message}", "run check on it")
+        return _rerun(shop, file, case)
+
+
+def _case(subject: str) -> Case:
+    path = Path(subject)
+    try:
+        is_file = path.is_file()
+    except OSError:  # a token is longer than a file name may be
+        is_file = False
+    return tokens.load(path.read_text("utf-8")) if is_file else tokens.decode(subject)
+
+
+def _rerun(shop: Workshop, file: RuleFile, case: Case) -> Replay:
+    names = [rule.name for rule in file.rules]
+    if case.rule not in names:
+        raise UserError(
+            f"{case.file} has no valid rule called {case.rule!r}",
+            f"its rules are: {', '.join(names) or 'none'}",
+        )
+    run = RuleRun(shop, file, names.index(case.rule))
+    instances = run.instances(dict(case.choices), only=True)
+    if not instances.instances:
+        raise UserError(
+            f"the rule {case.rule!r} no longer matches this case: {instances.reason}",
+            "the rule has changed since; run check on the file",
+        )
+    trial = run.apply(instances)
+    member = _member(run, trial, case)
+    (result,) = [item for item in run.judge(trial) if item.case.union == case.union][:1]
+    judged = run.numbers(member, ELEMENTS)
+    evidence = result.evidence
+    if judged is not None:
+        evidence = msgspec.structs.replace(
+            evidence, compared=judged.evidence.compared, differing=judged.evidence.differing
+        )
+    return Replay(
+        case=result.case,
+        rule_changed=run.rule.text_hash != case.text_hash,
+        original=member.original_text,
+        member=member.member_text,
+        evidence=evidence,
+        tried=result.tried,
+        fields=_fields(evidence.original_call, evidence.member_call),
+        operands=judged.operands if judged is not None else (),
+        elements=judged.elements if judged is not None else (),
+    )
+
+
+def _member(run: RuleRun, trial: Trial, case: Case) -> Pending:
+    for item in trial.pending:
+        if item.union == case.union:
+            return item
+    what = trial.failures[0].message if trial.failures else "it did not fire"
+    raise UserError(
+        f"the rule {run.rule.name!r} adds no member on this case: {what}",
+        "the rule has changed since; run check on the file",
+    )
+
+
+def _fields(before: GemmCall | None, after: GemmCall | None) -> tuple[tuple[str, str, str], ...]:
+    """Both calls field by field, changed fields first; a graph without a call shows dashes."""
+    sides = [_flat(call) for call in (before, after)]
+    names = list(dict.fromkeys([*sides[1], *sides[0]]))
+    rows = [(name, sides[0].get(name, "-"), sides[1].get(name, "-")) for name in names]
+    return tuple(sorted(rows, key=lambda row: row[1] == row[2]))
+
+
+def _flat(call: GemmCall | None) -> dict[str, str]:
+    if call is None:
+        return {}
+    found: dict[str, str] = {}
+    for name, value in msgspec.to_builtins(call).items():
+        if isinstance(value, dict):
+            found.update({f"{name}.{key}": str(part) for key, part in value.items()})
+        else:
+            found[name] = str(value)
+    return found

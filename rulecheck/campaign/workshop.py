@@ -1,0 +1,155 @@
+"""The processes of one run, and the dialect they share."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from rulecheck import dialects
+from rulecheck.contract import support
+from rulecheck.egraph.client import Engine
+from rulecheck.instantiate import TypeTuple
+from rulecheck.records import (
+    Call,
+    Comparable,
+    Declaration,
+    DType,
+    Failure,
+    Judged,
+    JudgeReply,
+    JudgeRequest,
+    Limits,
+    Lit,
+    RuleFile,
+    Settings,
+    TermTable,
+)
+from rulecheck.workers import Worker
+
+NUMERICS = "rulecheck.children.numerics"
+# One batch is a few dozen small calls; a hang costs this much once, then one case at a time.
+BATCH_TIMEOUT_S = 60.0
+CASE_TIMEOUT_S = 30.0
+CHUNK = 24
+
+
+class Workshop:
+    """The engine's child and the numerics child, started together and used in turn."""
+
+    def __init__(self, settings: Settings) -> None:
+        """Prepare; nothing runs before the context is entered.
+
+        Raises:
+            UserError: the dialect does not exist.
+        """
+        self.settings = settings
+        self.vocabulary = dialects.load(settings.dialect)
+        self.limits = Limits()
+        self.engine = Engine(
+            self.vocabulary.declarations(), self.vocabulary.declarations_path, self.limits
+        )
+        self._numerics: Worker[JudgeReply | Failure] = Worker(NUMERICS, JudgeReply | Failure)
+        self.types = supported_types()
+
+    def __enter__(self) -> Self:
+        """Start both children; they import while the parent reads files."""
+        self.engine.start()
+        self._numerics.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Stop both children."""
+        self.engine.close()
+        self._numerics.close()
+
+    def load(self, path: str) -> RuleFile | Failure:
+        """Read a rule file through the engine's child.
+
+        Raises:
+            OSError: the file cannot be read.
+        """
+        with Path(path).open("rb") as stream:
+            data = stream.read(self.limits.file_bytes + 1)
+        return self.engine.load(path, data)
+
+    def judge(self, items: Sequence[Comparable], elements: int = 0) -> list[Judged | Failure]:
+        """Judge members in batches; a batch that fails is tried again case by case."""
+        answers: list[Judged | Failure] = []
+        for start in range(0, len(items), CHUNK):
+            chunk = items[start : start + CHUNK]
+            reply = self._ask(chunk, elements, BATCH_TIMEOUT_S)
+            if isinstance(reply, Failure):
+                answers.extend(self._one(item, elements) for item in chunk)
+            else:
+                answers.extend(reply.answers)
+        return answers
+
+    def _one(self, item: Comparable, elements: int) -> Judged | Failure:
+        reply = self._ask((item,), elements, CASE_TIMEOUT_S)
+        return reply if isinstance(reply, Failure) else reply.answers[0]
+
+    def _ask(
+        self, items: Sequence[Comparable], elements: int, timeout_s: float
+    ) -> JudgeReply | Failure:
+        settings = self.settings
+        request = JudgeRequest(settings.backend, settings.seed, tuple(items), elements)
+        return self._numerics.request(request, timeout_s)
+
+
+def supported_types() -> tuple[TypeTuple, ...]:
+    """Type combinations of the support table that the dialects can name, documented ones first."""
+    by_name = {dtype.name: dtype for dtype in DType}
+    merged: dict[tuple[DType, DType, DType, DType], frozenset[str]] = {}
+    for row in support.rows():
+        names = (row.a, row.b, row.c, row.d)
+        if all(name in by_name for name in names):
+            a, b, c, d = (by_name[name] for name in names)
+            merged[a, b, c, d] = merged.get((a, b, c, d), frozenset()) | frozenset(row.compute)
+    order = sorted(merged.items(), key=lambda entry: _preference(entry[0]))
+    return tuple(TypeTuple(*dtypes, compute) for dtypes, compute in order)
+
+
+_FAVOURITES = (DType.F32, DType.BF16, DType.F16, DType.F64, DType.E4M3, DType.E5M2)
+
+
+def _preference(dtypes: tuple[DType, ...]) -> tuple[bool, tuple[int, ...]]:
+    """Uniform types first, then in the order in which they are used most."""
+    return (len(set(dtypes)) > 1, tuple(_FAVOURITES.index(dtype) for dtype in dtypes))
+
+
+def table_rows(file: RuleFile, table: TermTable) -> dict[str, frozenset[tuple[int, ...]]]:
+    """Relations that are fixed tables: those with ground rows, as terms of ``table``.
+
+    A relation without rows is derived by rules; only the engine knows what it holds.
+    """
+    rows: dict[str, set[tuple[int, ...]]] = {}
+    for fact in file.facts:
+        rows.setdefault(fact.fn, set()).add(tuple(_ground(arg, table) for arg in fact.args))
+    return {name: frozenset(found) for name, found in rows.items()}
+
+
+def _ground(expr: object, table: TermTable) -> int:
+    if isinstance(expr, Lit) and expr.value is not None:
+        return table.literal(expr.sort, expr.value)
+    assert isinstance(expr, Call), "ground rows hold no variables"
+    return table.add(expr.fn, *(_ground(arg, table) for arg in expr.args))
+
+
+def signatures(file: RuleFile) -> dict[str, Declaration]:
+    """Every declared function, constructor and relation by name."""
+    kinds = ("constructor", "function", "relation")
+    return {item.name: item for item in file.declarations if item.kind in kinds}
+
+
+def display_path(path: str) -> str:
+    """A path as reports show it: relative to the working folder where it lies inside."""
+    relative = os.path.relpath(path)
+    return path if relative.startswith("..") else relative

@@ -1,0 +1,123 @@
+"""A child process that does what children should not do, on request."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+
+import msgspec
+
+from rulecheck.workers import serve_pipes, take_pipes
+
+
+class Order(msgspec.Struct, frozen=True, tag=True):
+    """What to do; ``text`` comes back from well-behaved actions."""
+
+    action: str
+    text: str = ""
+
+
+class Done(msgspec.Struct, frozen=True, tag=True):
+    """The answer."""
+
+    text: str
+    process: int
+
+
+REPLIES = -1
+
+
+def die_by(number: int) -> Callable[[Order], None]:
+    return lambda _: os.kill(os.getpid(), number)
+
+
+def print_noise(_: Order) -> None:
+    print("noise" * 1000, flush=True)
+    os.write(1, b"more noise")
+    os.system("echo and a child's noise")
+
+
+def spin(_: Order) -> None:
+    resource.setrlimit(resource.RLIMIT_CPU, (1, 2))
+    while True:
+        pass
+
+
+def overrun_stack(_: Order) -> None:
+    # A Python function called back from C, and again, and again: no interpreter limit stops it.
+    sys.setrecursionlimit(10**9)
+    kind = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int)
+
+    def down(n: int) -> int:
+        return int(again(n + 1))
+
+    again = kind(down)
+    again(0)
+
+
+def allocate(_: Order) -> None:
+    resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))
+    bytearray(8 << 30)
+
+
+def flood_stderr(_: Order) -> None:
+    for _line in range(4000):
+        os.write(2, b"x" * 1000 + b"\n")
+
+
+def leave_a_child_behind(_: Order) -> None:
+    """End, while a grandchild keeps the pipes open."""
+    subprocess.Popen(["sleep", "60"], stdout=REPLIES, pass_fds=(REPLIES,))
+    os._exit(5)
+
+
+def write_raw(data: bytes) -> Callable[[Order], None]:
+    def act(_: Order) -> None:
+        os.write(REPLIES, data)
+        time.sleep(60)
+
+    return act
+
+
+ACTIONS: dict[str, Callable[[Order], object]] = {
+    "echo": lambda _: None,
+    "print": print_noise,
+    "sleep": lambda _: time.sleep(60),
+    "spin": spin,
+    "abort": die_by(signal.SIGABRT),
+    "kill": die_by(signal.SIGKILL),
+    "terminate": die_by(signal.SIGTERM),
+    "stack": overrun_stack,
+    "allocate": allocate,
+    "rust-allocate": lambda _: (
+        os.write(2, b"memory allocation of 8589934592 bytes failed\n"),
+        os.abort(),
+    ),
+    "exit": lambda _: os._exit(3),
+    "raise": lambda _: 1 // 0,
+    "flood": flood_stderr,
+    "orphan": leave_a_child_behind,
+    "half-frame": write_raw(b"\x00\x00\x01\x00abc"),
+    "half-header": write_raw(b"\x00\x00"),
+    "huge-frame": write_raw(b"\xff\xff\xff\xff"),
+    "garbage": write_raw(b"\x00\x00\x00\x03abc"),
+    "close": lambda _: (os.close(REPLIES), time.sleep(60)),
+}
+
+
+def answer(order: Order) -> Done:
+    ACTIONS[order.action](order)
+    return Done(order.text, os.getpid())
+
+
+if __name__ == "__main__":
+    requests, REPLIES = take_pipes()
+    if os.environ.get("MISBEHAVING") == "deaf":
+        time.sleep(60)
+    serve_pipes(answer, Order, requests, REPLIES)
