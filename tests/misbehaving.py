@@ -38,7 +38,8 @@ def die_by(number: int) -> Callable[[Order], None]:
 
 
 def print_noise(_: Order) -> None:
-    print("noise" * 1000, flush=True)
+    sys.stdout.write("noise" * 1000)
+    sys.stdout.flush()
     os.write(1, b"more noise")
     os.system("echo and a child's noise")
 
@@ -77,6 +78,11 @@ def leave_a_child_behind(_: Order) -> None:
     os._exit(5)
 
 
+def close_the_pipe(_: Order) -> None:
+    os.close(REPLIES)
+    time.sleep(60)
+
+
 def write_raw(data: bytes) -> Callable[[Order], None]:
     def act(_: Order) -> None:
         os.write(REPLIES, data)
@@ -107,7 +113,7 @@ ACTIONS: dict[str, Callable[[Order], object]] = {
     "half-header": write_raw(b"\x00\x00"),
     "huge-frame": write_raw(b"\xff\xff\xff\xff"),
     "garbage": write_raw(b"\x00\x00\x00\x03abc"),
-    "close": lambda _: (os.close(REPLIES), time.sleep(60)),
+    "close": close_the_pipe,
 }
 
 

@@ -149,7 +149,7 @@ def _hint(finding: Finding, results: Sequence[CaseResult]) -> str:
     guards = missing_guards(failing, passing)
     if not guards:
         return finding.hint
-    learned = f"of {len(results)} cases, all that pass and none that fails have: {describe(guards)}"
+    learned = f"no case fails where {describe(guards)}"
     return f"{finding.hint}; {learned}" if finding.hint else learned
 
 
@@ -188,11 +188,12 @@ def _notes(trial: Trial | None, evidence: Evidence, results: Sequence[CaseResult
     others = Counter(
         item.evidence.message.partition(";")[0]
         for item in results
-        if (item.evidence.code != evidence.code
-        and item.evidence.verdict is not Verdict.AGREES)
-        or (item.evidence.code == evidence.code
-        and item.evidence.violations
-        and item.evidence.violations[0].operand != evidence.violations[0].operand)
+        if (item.evidence.code != evidence.code and item.evidence.verdict is not Verdict.AGREES)
+        or (
+            item.evidence.code == evidence.code
+            and item.evidence.violations
+            and item.evidence.violations[0].operand != evidence.violations[0].operand
+        )
     )
     for message, count in others.most_common(3):
         notes.append(f"also, in {count} of {len(results)} cases: {message}")

@@ -13,8 +13,9 @@ MAX_GUARDS = 3
 def missing_guards(failing: Sequence[Labels], passing: Sequence[Labels]) -> tuple[Guard, ...]:
     """Restrictions of single axes that together exclude every failing case and keep some others.
 
-    Greedy: on each axis, a label under which no case passes is excluded; the axis that excludes
-    most failing cases comes first. Empty if no few restrictions separate the two.
+    Greedy. First restrictions that cost nothing: labels under which no case passes are excluded,
+    on the axis where that removes most failing cases. When none is left: the axis on which
+    keeping only labels that never fail keeps most passing cases. Empty if nothing separates.
 
     Args:
         failing: labels by axis of each case that must not match.
@@ -22,22 +23,48 @@ def missing_guards(failing: Sequence[Labels], passing: Sequence[Labels]) -> tupl
     """
     guards: list[Guard] = []
     bad, good = list(failing), list(passing)
-    axes = list(dict.fromkeys(axis for case in (*good, *bad) for axis in case))
     while bad and good and len(guards) < MAX_GUARDS:
-        best: tuple[int, str, tuple[str, ...]] | None = None
-        for axis in axes:
-            if any(axis == known for known, _ in guards):
-                continue
-            allowed = tuple(dict.fromkeys(case[axis] for case in good if axis in case))
-            excluded = sum(axis in case and case[axis] not in allowed for case in bad)
-            if excluded and (best is None or excluded > best[0]):
-                best = (excluded, axis, allowed)
-        if best is None:
+        chosen = _costless(bad, good) or _separating(bad, good)
+        if chosen is None:
             return ()
-        _, axis, allowed = best
-        guards.append((axis, allowed))
-        bad = [case for case in bad if case.get(axis) in allowed]
-    return () if bad else tuple(guards)
+        guards.append(chosen)
+        bad = [case for case in bad if _admits(chosen, case)]
+        good = [case for case in good if _admits(chosen, case)]
+    return () if bad or not good else tuple(guards)
+
+
+def _admits(guard: Guard, case: Labels) -> bool:
+    return case.get(guard[0]) in guard[1]
+
+
+def _labels(axis: str, cases: Sequence[Labels]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(case[axis] for case in cases if axis in case))
+
+
+def _axes(cases: Sequence[Labels]) -> list[str]:
+    """Axes that every case has, in order."""
+    return [axis for axis in cases[0] if all(axis in case for case in cases)]
+
+
+def _costless(bad: Sequence[Labels], good: Sequence[Labels]) -> Guard | None:
+    best: tuple[int, Guard] | None = None
+    for axis in _axes([*good, *bad]):
+        guard = (axis, _labels(axis, good))
+        removed = sum(not _admits(guard, case) for case in bad)
+        if removed and (best is None or removed > best[0]):
+            best = (removed, guard)
+    return None if best is None else best[1]
+
+
+def _separating(bad: Sequence[Labels], good: Sequence[Labels]) -> Guard | None:
+    best: tuple[int, Guard] | None = None
+    for axis in _axes([*good, *bad]):
+        fails = _labels(axis, bad)
+        guard = (axis, tuple(label for label in _labels(axis, good) if label not in fails))
+        kept = sum(_admits(guard, case) for case in good)
+        if kept and (best is None or kept > best[0]):
+            best = (kept, guard)
+    return None if best is None else best[1]
 
 
 def describe(guards: Sequence[Guard]) -> str:

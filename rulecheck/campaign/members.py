@@ -134,8 +134,7 @@ class RuleRun:
     def _apply_chunk(self, chunk: Sequence[Instance], trial: Trial) -> None:
         table, known = TermTable(), tuple(self.table.nodes)
         roots = tuple(
-            tuple(table.copy_from(known, root) for root in instance.roots)
-            for instance in chunk
+            tuple(table.copy_from(known, root) for root in instance.roots) for instance in chunk
         )
         reply = self.shop.engine.match(self.index, InstanceBatch(tuple(table.nodes), roots))
         if isinstance(reply, Failure):
@@ -159,9 +158,7 @@ class RuleRun:
         for firing in reply.firings:
             if firing.instance is None:
                 continue
-            flaw = rematch.rematch(
-                self.rule, firing, reply.nodes, self.file.declarations, equal
-            )
+            flaw = rematch.rematch(self.rule, firing, reply.nodes, self.file.declarations, equal)
             if flaw is not None:
                 trial.flaws.append(_place(flaw))
                 continue

@@ -27,13 +27,33 @@ def point_at(rule: Rule, union: int, evidence: Evidence, vocabulary: Vocabulary)
             if isinstance(action, Set) and action.fn == vocabulary.encoding.dtype_function:
                 return action.value.span
     calls = list(_op_calls(rule, claim, vocabulary))
-    field = evidence.violations[0].field if evidence.violations else None
-    if field is not None:
+    for field in (*(item.field for item in evidence.violations), *_changed_fields(evidence)):
         for call in calls:
             names = vocabulary.ops[call.fn].fields
             if field in names and names.index(field) < len(call.args):
                 return call.args[names.index(field)].span
     return _changed(rule, calls) or claim.span
+
+
+_OPERAND_FIELDS = (("dtype", "{}_dtype"), ("ld", "ld{}"), ("order", "{}_order"))
+
+
+def _changed_fields(evidence: Evidence) -> Iterator[str]:
+    """Fields in which the new call differs from the old one, those that change numbers first."""
+    before, after = evidence.original_call, evidence.member_call
+    if before is None or after is None:
+        return
+    for field in ("alpha", "beta", "epilogue"):
+        if getattr(before, field) != getattr(after, field):
+            yield field
+    for operand in "abcd":
+        old, new = getattr(before, operand), getattr(after, operand)
+        for part, name in _OPERAND_FIELDS:
+            if getattr(old, part) != getattr(new, part):
+                yield name.format(operand)
+    for part, name in (("transa", "a_layout"), ("transb", "b_layout")):
+        if getattr(before, part) != getattr(after, part):
+            yield name
 
 
 def _op_calls(rule: Rule, claim: Union, vocabulary: Vocabulary) -> Iterator[Call]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -27,6 +28,14 @@ class Choice:
     natural: bool
     offered: tuple[str, ...]
     given: str | None
+
+
+def spell(value: float) -> str:
+    """A scalar as a label: exact for the fractions in use (``1/64``), else with six digits."""
+    ratio = Fraction(value).limit_denominator(64)
+    if ratio.denominator > 1 and float(ratio) == value:
+        return f"{ratio.numerator}/{ratio.denominator}"
+    return f"{value:.6g}"
 
 
 class DeadEnd(Exception):  # noqa: N818 - control flow inside this package

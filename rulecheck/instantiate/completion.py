@@ -236,6 +236,19 @@ class Completion:
         graph.union(tail, end)
         return tail
 
+    def rank_of(self, node: int) -> int | None:
+        """The length of an expression list, if what is bound or the pattern says it."""
+        names, rank = self.vocabulary.encoding, 0
+        while True:
+            term = self.binding.ground(node)
+            if term is not None:
+                elements = self.binding.reader.expressions(term)
+                return None if elements is None else rank + len(elements)
+            calls = self.graph.calls_of(node)
+            if not calls or calls[0].fn != names.list_cons:
+                return None
+            node, rank = calls[0].args[1], rank + 1
+
     def is_scalar(self, node: int) -> bool:
         """Whether a graph class is a one-element constant."""
         return any(op.spec.family == "fill" for op in self.ops_at(node))

@@ -101,6 +101,7 @@ class _Search:
         self.covered: set[Pair] = set()
         self.impossible: set[Pair] = set()
         self.dead: set[Label] = set()
+        self.context: dict[Label, dict[str, str]] = {}  # where a label was first offered
         self.reason = "the left side has no instance"
         self.attempts = 0
 
@@ -141,9 +142,16 @@ class _Search:
         return tuple(run.finish())
 
     def _remember(self, taken: list[Choice]) -> None:
+        """Note new labels, and what had been chosen when they came up."""
+        before: dict[str, str] = {}
         for choice in taken:
             labels = self.offered.setdefault(choice.axis, {})
-            labels.update(dict.fromkeys(choice.offered))
+            for label in choice.offered:
+                if label not in labels:
+                    labels[label] = None
+                    self.context[choice.axis, label] = dict(before)
+            if not choice.natural:
+                before[choice.axis] = choice.label
 
     def _keep(self, roots: tuple[int, ...], taken: list[Choice]) -> Instance | None:
         self._remember(taken)
@@ -180,7 +188,7 @@ class _Search:
                 done.add((axis, label))
                 if any((axis, label) in instance.choices for instance in self.found):
                     continue
-                instance = self.run({axis: label}, 4)
+                instance = self.run({**self.context[axis, label], axis: label}, 4)
                 if instance is None or (axis, label) not in instance.choices:
                     self.dead.add((axis, label))
 
@@ -189,23 +197,43 @@ class _Search:
 
     def cover_pairs(self) -> None:
         """Greedy pairwise cover over the labels that occur at all."""
-        alive = [label for label in self._labels() if label not in self.dead]
-        wanted = [
-            frozenset((one, two))
-            for one, two in itertools.combinations(alive, 2)
-            if one[0] != two[0]
-        ]
-        for pair in wanted:
-            if pair in self.covered or pair in self.impossible:
-                continue
-            if len(self.found) >= MAX_INSTANCES or self.attempts >= MAX_ATTEMPTS:
+        while True:
+            alive = self._alive()
+            missing = [pair for pair in _pairs(alive) if not self._settled(pair)]
+            if not missing:
                 return
-            preferences = self._extend(dict(sorted(pair)), alive)
-            self.run(preferences, 0)
-            if pair not in self.covered:
-                self.run(dict(sorted(pair)), 2)
-            if pair not in self.covered:
-                self.impossible.add(pair)
+            for pair in missing:
+                if self._settled(pair):
+                    continue
+                if len(self.found) >= MAX_INSTANCES or self.attempts >= MAX_ATTEMPTS:
+                    return
+                self._cover(pair, alive)
+            self.cover_labels()  # a pair may bring up labels that were never offered before
+
+    def _settled(self, pair: Pair) -> bool:
+        return pair in self.covered or pair in self.impossible
+
+    def _cover(self, pair: Pair, alive: list[Label]) -> None:
+        """Try a pair with much else that is new, then alone, then where it first came up."""
+        wanted = dict(sorted(pair))
+        for preferences, backtracks in (
+            (self._extend(dict(wanted), alive), 0),
+            (wanted, 2),
+            ({**self._origin(pair), **wanted}, 2),
+        ):
+            self.run(preferences, backtracks)
+            if pair in self.covered:
+                return
+        self.impossible.add(pair)
+
+    def _origin(self, pair: Pair) -> dict[str, str]:
+        merged: dict[str, str] = {}
+        for label in sorted(pair):
+            merged.update(self.context[label])
+        return merged
+
+    def _alive(self) -> list[Label]:
+        return [label for label in self._labels() if label not in self.dead]
 
     def _extend(self, preferences: dict[str, str], alive: list[Label]) -> dict[str, str]:
         """Prefer, on every other axis, the label that covers most pairs with what is chosen."""
@@ -228,12 +256,7 @@ class _Search:
 
     def coverage(self) -> Coverage:
         """What was covered, and the labels that occurred on each axis in order."""
-        alive = {label for label in self._labels() if label not in self.dead}
-        possible = {
-            frozenset((one, two))
-            for one, two in itertools.combinations(sorted(alive), 2)
-            if one[0] != two[0]
-        } - self.impossible
+        possible = set(_pairs(self._alive())) - self.impossible
         used: dict[str, dict[str, None]] = {}
         for axis, labels in self.offered.items():
             for label in labels:
@@ -241,3 +264,9 @@ class _Search:
                     used.setdefault(axis, {})[label] = None
         axes = tuple((axis, tuple(labels)) for axis, labels in used.items())
         return Coverage(len(self.covered & possible), len(possible), axes)
+
+
+def _pairs(labels: list[Label]) -> list[Pair]:
+    return [
+        frozenset((one, two)) for one, two in itertools.combinations(labels, 2) if one[0] != two[0]
+    ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 
-from rulecheck.instantiate.choices import Candidate
+from rulecheck.instantiate.choices import Candidate, spell
 from rulecheck.instantiate.completion import Completion, OpNode, Role, View, dense
 from rulecheck.instantiate.roles_gemm import PAD, complete_gemm
 from rulecheck.records import DType
@@ -90,14 +90,21 @@ def complete_pointwise(run: Completion, op: OpNode) -> None:
     if isinstance(op.spec.result, DType):
         result = run.dtype_term(op.spec.result)
         run.bind(run.dtype_of(op.node), result, f"the type of {op.key}")
-    shapes = list(dict.fromkeys(_known_shapes(run, op, inputs)))
-    run.pick(
-        f"{op.key}.shape",
-        [
-            Candidate("x".join(map(str, shape)), ((op.fields["shape"], run.shape_term(shape)),))
-            for shape in shapes
-        ],
-    )
+    if run.binding.ground(op.fields["shape"]) is None:
+        fields = ("shape", "out_strides", *(f"strides.{i}" for i in range(len(inputs))))
+        ranks = {run.rank_of(op.fields[field]) for field in fields} - {None}
+        shapes = [
+            shape
+            for shape in dict.fromkeys(_known_shapes(run, op, inputs))
+            if ranks <= {len(shape)}
+        ]
+        run.pick(
+            f"{op.key}.shape",
+            [
+                Candidate("x".join(map(str, shape)), ((op.fields["shape"], run.shape_term(shape)),))
+                for shape in shapes
+            ],
+        )
     shape = _shape(run, op.fields["shape"])
     for position, node in enumerate(inputs):
         _pick_strides(run, op, f"strides.{position}", list(_reads(run, node, shape)))
@@ -188,13 +195,10 @@ def complete_cast(run: Completion, op: OpNode) -> None:
     views = run.views.get(root) or [run.hints.get(own, dense((5, 7)))]
     run.hints.setdefault(root, views[0])
     if run.number(op.fields["size"]) is None:
-        run.pick(
-            f"{op.key}.size",
-            [
-                Candidate(str(count), ((op.fields["size"], run.binding.number(count)),))
-                for count in dict.fromkeys(view.count for view in views)
-            ],
-        )
+        counts = dict.fromkeys(view.count for view in views)
+        size = op.fields["size"]
+        candidates = [Candidate("whole", ((size, run.binding.number(count)),)) for count in counts]
+        run.pick(f"{op.key}.size", candidates)
     run.pick(
         f"{op.key}.dtype",
         [
@@ -212,10 +216,7 @@ def complete_fill(run: Completion, op: OpNode) -> None:
     values = (*CONSTANTS, *_guard_values(run, node))
     run.pick(
         f"{op.key}.value",
-        [
-            Candidate(f"{value:.6g}", ((node, run.scalar(value)),))
-            for value in dict.fromkeys(values)
-        ],
+        [Candidate(spell(value), ((node, run.scalar(value)),)) for value in dict.fromkeys(values)],
     )
     assert isinstance(op.spec.result, DType), "a constant has a fixed type"
     result = run.dtype_term(op.spec.result)
@@ -243,6 +244,8 @@ def _pick_strides(
     run: Completion, op: OpNode, field: str, options: list[tuple[str, tuple[int, ...]]]
 ) -> None:
     node = op.fields[field]
+    if run.binding.ground(node) is not None:
+        return  # the left side says it; whether it is legal is judged on the whole graph
     seen: dict[tuple[int, ...], Candidate] = {}
     for label, strides in options:
         seen.setdefault(strides, Candidate(label, ((node, run.strides_term(strides)),)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rulecheck.instantiate.choices import Candidate, DeadEnd
+from rulecheck.instantiate.choices import Candidate, DeadEnd, spell
 from rulecheck.instantiate.completion import Completion, OpNode, View
 from rulecheck.records import DType
 
@@ -165,7 +165,7 @@ def _scalars(run: Completion, op: OpNode) -> None:
         node = op.fields[name]
         run.pick(
             _axis(op, name),
-            [Candidate(f"{value:.6g}", ((node, run.scalar(value)),)) for value in values],
+            [Candidate(spell(value), ((node, run.scalar(value)),)) for value in values],
         )
     epilogue = op.fields["epilogue"]
     # A bias is a vector over the rows of a column-order D (CUBLASLT.md section 3).

@@ -36,11 +36,20 @@ NARROW = frozenset({DType.F16, DType.BF16, DType.E4M3, DType.E5M2})
 
 
 def roundings(plan: Plan) -> tuple[int, ...]:
-    """Steps whose result is rounded to fewer bits than the type that they compute in."""
+    """Steps whose result is rounded to fewer bits than the type that they compute in.
+
+    A constant counts where F64 is around and its own type does not hold it.
+    """
     found = []
+    wide = any(value.dtype is DType.F64 for value in plan.values)
     for index, step in enumerate(plan.steps):
         target = plan.values[step.out].dtype
-        if not target.is_float or isinstance(step, FillStep):
+        if not target.is_float:
+            continue
+        if isinstance(step, FillStep):
+            number = np.array([step.number])
+            if wide and not np.array_equal(dtypes.round_to(number, target), number):
+                found.append(index)
             continue
         source = plan.values[step.source].dtype if isinstance(step, CastStep) else None
         narrow = target in NARROW or (source is DType.F64 and target is not DType.F64)
@@ -99,8 +108,13 @@ class _Evaluation:
         """How a step over these operands computes: in F64 if one of them is F64, else in F32."""
         types = [self.plan.values[value].dtype for value in operands]
         wide = self.unrounded or DType.F64 in types
-        fp8 = any(dtype.is_fp8 for dtype in types)
-        return Arithmetic(self.accumulator, wide=wide, fp8=fp8, keep_scalars=self.unrounded)
+        return Arithmetic(
+            self.accumulator,
+            wide=wide,
+            fp8=any(dtype.is_fp8 for dtype in types),
+            tf32=DType.TF32 in types,
+            keep_scalars=self.unrounded,
+        )
 
     def store(self, index: int, offsets: Ints | None, value: Range) -> None:
         """Round a result to its buffer's type and scatter it (None: already in memory order)."""

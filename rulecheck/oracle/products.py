@@ -43,11 +43,16 @@ class Accumulator(NamedTuple):
 
 
 class Arithmetic(NamedTuple):
-    """The types that one step computes in. ``keep_scalars``: do not narrow alpha and beta."""
+    """The types that one step computes in.
+
+    ``wide``: F64. ``fp8``, ``tf32``: an operand has this type, so products may be taken and
+    summed with its precision. ``keep_scalars``: do not narrow alpha and beta.
+    """
 
     accumulator: Accumulator
     wide: bool
     fp8: bool
+    tf32: bool
     keep_scalars: bool
 
     @property
@@ -97,7 +102,8 @@ def gemm(step: GemmStep, ranges: list[Range], arithmetic: Arithmetic) -> tuple[I
     size_a, size_b = np.abs(a.mid), np.abs(b.mid)
     total = size_a @ size_b
     radius = sum_error(arithmetic, size_a, size_b, total)
-    radius = radius + _multiplier_error(call, arithmetic, size_a, size_b, total)
+    error = _MULTIPLIER.get(call.compute_type, 0.0) if call.a.dtype.storage is DType.F32 else 0.0
+    radius = radius + _multiplier_error(error, arithmetic, size_a, size_b, total)
     if not (a.is_exact and b.is_exact):
         radius = radius + a.radius @ (size_b + b.radius) + size_a @ b.radius
     scale = arithmetic.scalar(call.alpha)
@@ -130,11 +136,10 @@ def _sum_terms(terms: list[Range], arithmetic: Arithmetic, product_size: Floats)
 
 
 def _multiplier_error(
-    call: GemmCall, arithmetic: Arithmetic, size_a: Floats, size_b: Floats, total: Floats
+    error: float, arithmetic: Arithmetic, size_a: Floats, size_b: Floats, total: Floats
 ) -> Floats:
     """Freedom from narrowing F32 operands inside the multiplier; none if no bit is lost."""
-    error = _MULTIPLIER.get(call.compute_type, 0.0)
-    if arithmetic.wide or error == 0.0 or call.a.dtype not in (DType.F32, DType.TF32):
+    if arithmetic.wide or error == 0.0:
         return np.zeros_like(total)
     if all(np.array_equal(_keep_bits(size, error), size) for size in (size_a, size_b)):
         return np.zeros_like(total)
@@ -154,6 +159,8 @@ def matmul(step: MatmulStep, ranges: list[Range], arithmetic: Arithmetic) -> Ran
     size_a, size_b = np.abs(a.mid), np.abs(b.mid)
     total = (size_a * size_b).sum(axis=-1)
     radius = sum_error(arithmetic, size_a, size_b, total)
+    error = _MULTIPLIER["32F_FAST_TF32"] if arithmetic.tf32 else 0.0
+    radius = radius + _multiplier_error(error, arithmetic, size_a, size_b, total)
     if not (a.is_exact and b.is_exact):
         spill = a.radius * (size_b + b.radius) + size_a * b.radius
         radius = radius + spill.sum(axis=-1)

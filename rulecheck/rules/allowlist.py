@@ -108,14 +108,14 @@ _PYTHON = re.compile(r"py-.*")
 _FUNCTION_VALUES = re.compile(r"unstable-.*")
 # Not dangerous by itself, each: but none is needed in a rule, and some hang or abort (`<<`, `pow`).
 _OTHER_NAMES = """
-    & | ^ << >> not-i64 log2 to-i64 to-string pow sqrt cbrt exp log count-matches replace
-    ordering-max ordering-min value-eq get-size! get-cost! numer denom rational bigint bigrat round
+    & | ^ << >> not-i64 log2 to-i64 to-string pow sqrt cbrt log count-matches replace
+    ordering-max ordering-min value-eq get-size! numer denom rational bigint bigrat round
     floor ceil vec-of vec-empty vec-push vec-pop vec-append vec-get vec-set vec-length vec-range
-    vec-contains vec-not-contains vec-remove vec-union rebuild set-of set-empty set-insert
+    vec-contains vec-not-contains vec-remove vec-union set-of set-empty set-insert
     set-remove set-length set-contains set-not-contains set-union set-diff set-intersect set-get
     map-empty map-insert map-get map-remove map-length map-contains map-not-contains multiset-of
     multiset-insert multiset-remove multiset-length multiset-contains multiset-not-contains
-    multiset-sum multiset-pick pair pair-first pair-second
+    multiset-sum
 """
 _OTHER_PRIMITIVES = frozenset(_OTHER_NAMES.split())
 
@@ -137,7 +137,7 @@ def is_reserved(name: str) -> bool:
         name in PRIMITIVES
         or name in POLYMORPHIC
         or name in BASE_SORTS
-        or name in REFUSED_SORTS
+        or name in _ENGINE_SORTS
         or name in REFUSED_COMMANDS
         or name in COMMANDS
         or name == "="

@@ -9,7 +9,7 @@ import the engine.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from typing import Any, ClassVar
 
 from rulecheck.records import (
@@ -52,9 +52,14 @@ class Converter:
         self._places = places
         self._hash = places.form.text_hash
 
-    def items(self, command: Any) -> list[Item]:
-        """Return the declarations, rules or ground rows that ``command`` stands for."""
-        handler = self._COMMANDS.get(type(command).__name__)
+    def items(self, command: Any, classes: Container[str]) -> list[Item]:
+        """Return the declarations, rules or ground rows that ``command`` stands for.
+
+        ``classes`` are those that the form's first word may turn into: some words expand to other
+        commands while they are parsed.
+        """
+        kind = type(command).__name__
+        handler = self._COMMANDS.get(kind) if kind in classes else None
         if handler is None:
             self._refuse(
                 f"`{self._places.form.keyword}` is not a command that a rule file may use.",

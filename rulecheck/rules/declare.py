@@ -143,7 +143,7 @@ def suggest(name: str, known: list[str]) -> str:
     # Imported here: most files need no suggestion, and difflib costs a cold start 5 ms.
     from difflib import get_close_matches  # noqa: PLC0415  # see above
 
-    close = get_close_matches(name, known, n=1, cutoff=0.75)
+    close = get_close_matches(name, known, n=1, cutoff=0.6)
     return f"Did you mean `{close[0]}`?" if close else ""
 
 

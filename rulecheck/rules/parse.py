@@ -121,7 +121,9 @@ class _Reader:
         self._parse = parse
         self._places = Places(path, scanned.text)
         self._signatures = Signatures(dialect.declarations)
-        self._relations = _declared_words(scanned.forms)
+        self._relations = _declared_words(scanned.forms) | {
+            known.name for known in dialect.declarations if known.kind == "relation"
+        }
         self._problems: list[Problem] = list(scanned.problems)
         self._items: list[Item] = []
         self._names: dict[str, Span] = {}
@@ -165,12 +167,7 @@ class _Reader:
             return
         converter = Converter(places)
         classes = COMMANDS.get(form.keyword, frozenset({"ActionCommand"}))
-        items = [
-            item
-            for command in commands
-            if type(command).__name__ in classes
-            for item in converter.items(command)
-        ]
+        items = [item for command in commands for item in converter.items(command, classes)]
         if converter.problems:
             self._problems += (
                 msgspec.structs.replace(problem, rule=rule) for problem in converter.problems
@@ -181,9 +178,9 @@ class _Reader:
     def _gate(self, form: Form, places: FormPlaces) -> Problem | None:
         """Refuse a form by its first word, before any parser sees it."""
         word = form.keyword
-        if word in COMMANDS or self._is_relation(word):
-            return None
         why = REFUSED_COMMANDS.get(word)
+        if why is None and (word in COMMANDS or word in self._relations):
+            return None
         known = self._signatures.tables.get(word)
         if why is None and known is not None:
             why = f"it is a {known.kind}, and only rows of relations may stand at top level"
@@ -197,10 +194,6 @@ class _Reader:
         what = f"`{word}` is no command, and nothing declares it."
         hint = suggest(word, [*COMMANDS, *self._relations]) or "Declare it as a relation."
         return Problem("unknown-name", what, hint, places.keyword, None, word)
-
-    def _is_relation(self, word: str) -> bool:
-        known = self._signatures.tables.get(word)
-        return word in self._relations or (known is not None and known.kind == "relation")
 
     def _row(self, row: Call) -> bool:
         known = self._signatures.tables.get(row.fn)

@@ -1,0 +1,354 @@
+"""Rule files as records: names, hashes, desugaring, and every diagnostic with its place."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from rulecheck.egraph.bindings import Parser
+from rulecheck.records import (
+    Call,
+    Change,
+    Declaration,
+    Do,
+    Eq,
+    Let,
+    Limits,
+    Lit,
+    Problem,
+    Rule,
+    Set,
+    Span,
+    Union,
+    Var,
+)
+from rulecheck.rules.parse import read_dialect
+from rulecheck.rules.printer import print_action, print_fact
+from tests.toy import FILE, dialect, place, problem, read
+
+RULE = (
+    '(rule ((= ?b (Cast ?a ?n (F32))) (narrow ?t) (= ?t (dtype ?a)))\n  ((union ?b ?a)) :name "r")'
+)
+
+
+def only_rule(text: str) -> Rule:
+    file = read(text)
+    assert file.problems == ()
+    (rule,) = file.rules
+    return rule
+
+
+def test_the_dialect_is_read() -> None:
+    assert dialect().problems == ()
+    kinds = {known.name: known.kind for known in dialect().declarations}
+    assert kinds["Cast"] == "constructor"
+    assert kinds["dtype"] == "function"
+    assert kinds["narrow"] == "relation"
+    assert kinds["Buf"] == "sort"
+    assert kinds["backend"] == "ruleset"
+
+
+def test_a_rule_keeps_its_parts_and_their_places() -> None:
+    rule = only_rule("; é\n" + RULE)
+    assert (rule.name, rule.kind, rule.ruleset, rule.form) == ("r", "rule", "", 0)
+    assert rule.span == Span(FILE, 2, 1, 3, 29)
+    assert rule.name_span == Span(FILE, 3, 25, 3, 28)
+    first = rule.body[0]
+    assert isinstance(first, Eq)
+    assert first.left == Var("?b", Span(FILE, 2, 11, 2, 13))
+    assert isinstance(first.right, Call)
+    assert first.right.span == Span(FILE, 2, 14, 2, 32)
+    assert rule.head == (
+        Union(
+            Var("?b", Span(FILE, 3, 11, 3, 13)),
+            Var("?a", Span(FILE, 3, 14, 3, 16)),
+            Span(FILE, 3, 4, 3, 17),
+            "Buf",
+        ),
+    )
+    assert rule.variables == (("?b", "Buf"), ("?a", "Buf"), ("?n", "Num"), ("?t", "Type"))
+
+
+def test_columns_count_characters_not_bytes() -> None:
+    rule = only_rule('(rule ((Named ?x "ü€𝄞" true) (= ?x ?é)) () :name "né")')
+    (_, second), name = rule.body, rule.name_span
+    assert second.span == Span(FILE, 1, 30, 1, 39)
+    assert (rule.name, name) == ("né", Span(FILE, 1, 50, 1, 54))
+
+
+def test_literals_have_their_sorts() -> None:
+    rule = only_rule('(rule ((Named (Scale (Leaf -3 (F32)) 1e-2) "a\\"\\n\\\\" false)) ())')
+    literals = []
+    pending = [fact.expr for fact in rule.body if not isinstance(fact, Eq)]
+    for expr in pending:
+        if isinstance(expr, Call):
+            pending += expr.args
+        elif isinstance(expr, Lit):
+            literals.append((expr.value, expr.sort))
+    assert sorted(literals, key=str) == [
+        (-3, "i64"),
+        (0.01, "f64"),
+        (False, "bool"),
+        ('a"\n\\', "String"),
+    ] or set(literals) == {(-3, "i64"), (0.01, "f64"), (False, "bool"), ('a"\n\\', "String")}
+
+
+def test_all_actions_are_read() -> None:
+    rule = only_rule(
+        "(rule ((= ?b (Add ?x _)) (= ?t (dtype ?x)))"
+        " ((let ?y (Cast ?x (N 1) ?t)) (union ?b ?y) (set (dtype ?y) ?t)"
+        " (delete (Add ?x ?x)) (subsume (Add ?x ?y)) (narrow ?t) (Add ?y ?y)))"
+    )
+    kinds = [type(action) for action in rule.head]
+    assert kinds == [Let, Union, Set, Change, Change, Do, Do]
+    assert print_fact(rule.body[0]) == "(= ?b (Add ?x _))"
+    assert dict(rule.variables).keys() == {"?b", "?x", "?t"}
+
+
+def test_a_rewrite_becomes_body_and_head() -> None:
+    rule = only_rule(
+        "(rewrite (Add a b)\n         (Add b a) :when ((narrow (dtype a)) (!= a b))"
+        " :ruleset backend)"
+    )
+    assert (rule.kind, rule.ruleset, rule.name) == ("rewrite", "backend", "file.egg:1")
+    assert [print_fact(fact) for fact in rule.body] == [
+        "(= $rewrite (Add a b))",
+        "(narrow (dtype a))",
+        "(!= a b)",
+    ]
+    assert [print_action(action) for action in rule.head] == ["(union $rewrite (Add b a))"]
+    assert rule.body[0].span == Span(FILE, 1, 10, 1, 19)
+    assert rule.head[0].span == Span(FILE, 2, 10, 2, 19)
+    assert rule.name_span == Span(FILE, 1, 2, 1, 9)
+
+
+def test_a_subsuming_rewrite_keeps_that() -> None:
+    rule = only_rule("(rewrite (Add a b) (Add b a) :subsume)")
+    assert [print_action(action) for action in rule.head] == [
+        "(union $rewrite (Add b a))",
+        "(subsume (Add a b))",
+    ]
+
+
+def test_a_birewrite_is_two_rules() -> None:
+    file = read("(sort X)\n(birewrite (Add a b) (Add b a))")
+    assert [(rule.name, rule.form) for rule in file.rules] == [
+        ("file.egg:2 =>", 1),
+        ("file.egg:2 <=", 1),
+    ]
+    assert print_fact(file.rules[1].body[0]) == "(= $rewrite (Add b a))"
+
+
+def test_unnamed_rules_are_named_by_their_place() -> None:
+    file = read("(rule ((narrow x)) ())\n (rule ((narrow x)) ()) (rule ((narrow x)) ())")
+    assert [rule.name for rule in file.rules] == ["file.egg:1", "file.egg:2", "file.egg:2:25"]
+    assert file.problems == ()
+
+
+def test_the_hash_is_of_the_form() -> None:
+    assert only_rule(RULE).text_hash == only_rule("; c\n" + RULE.replace("\n", " ;c\n")).text_hash
+    assert only_rule(RULE).text_hash != only_rule(RULE.replace("F32", "F16")).text_hash
+
+
+def test_declarations_facts_and_directives_are_kept() -> None:
+    file = read(
+        "; RULECHECK-EXPECT: agrees\n(relation pair (Type Num))\n(pair (F16) (N 3))\n"
+        "(function size (Buf) i64 :merge (min old new))\n(constructor Neg (Buf) Buf :cost 3)\n"
+    )
+    assert file.problems == ()
+    assert file.directives == (("EXPECT", "agrees"),)
+    assert [(fact.fn, fact.span.line) for fact in file.facts] == [("pair", 3)]
+    own = file.declarations[len(dialect().declarations) :]
+    assert [(known.kind, known.name, known.inputs, known.output) for known in own] == [
+        ("relation", "pair", ("Type", "Num"), "Unit"),
+        ("function", "size", ("Buf",), "i64"),
+        ("constructor", "Neg", ("Buf",), "Buf"),
+    ]
+    assert own[2].cost == 3
+    assert own[1].span == Span(FILE, 4, 1, 4, 47)
+
+
+def test_order_of_declarations_does_not_matter() -> None:
+    file = read("(rule ((Neg x)) ())\n(constructor Neg (New) New)\n(sort New)")
+    assert file.problems == ()
+    assert len(file.rules) == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "(relation narrow (Type))",
+        "(sort Buf)",
+        "(function lower (Num) i64 :merge (max old new))",
+        "(datatype Type (F32) (F16))",
+        "(datatype* (Type (F32)) (Num (N i64)))",
+        "(ruleset backend)",
+    ],
+)
+def test_repeating_the_dialect_is_accepted_as_one(text: str) -> None:
+    file = read(text)
+    assert file.problems == ()
+    assert file.declarations == dialect().declarations
+
+
+UNKNOWN = "Declare it in the file if it is a helper; an op has to be in the dialect."
+DIAGNOSTICS = [
+    # Rules
+    ("(rule ((= ?b\n  (Quux ?a))) ())", "unknown-name", (2, 3, 2, 12), "Quux", UNKNOWN),
+    ("(rule ((Casd ?a)) ())", "unknown-name", (1, 8, 1, 17), "Casd", "Did you mean `Cast`?"),
+    ("(rule ((Cast ?a ?n)) ())", "arity", (1, 8, 1, 20), "Cast", ""),
+    ("(rule ((narrow ?a)) ((narrow ?a ?a)))", "arity", (1, 22, 1, 36), "narrow", ""),
+    ("(rule ((< 1 2 3)) ())", "arity", (1, 8, 1, 17), "<", ""),
+    ("(rule ((Add ?a ?b)) ((set (dtype ?a ?b) ?a)))", "arity", (1, 22, 1, 44), "dtype", ""),
+    ("(rule ((Scale ?a 1)) ())", "type", (1, 18, 1, 19), None, "1.0 is an f64"),
+    ("(rule ((Scale ?a ?a)) ())", "type", (1, 18, 1, 20), None, "Change one"),
+    ("(rule ((= ?a (F32)) (Add ?a ?b)) ())", "type", (1, 26, 1, 28), None, "Change one"),
+    ("(rule ((Leaf ?i ?t) (< ?i 1.0)) ())", "type", (1, 21, 1, 31), "<", "1 is an i64"),
+    ("(rule ((Leaf 99999999999999999999 ?t)) ())", "type", (1, 14, 1, 34), None, "smaller"),
+    ("(rule ((Add ?a ?b)) ((union ?a ?c)))", "type", (1, 32, 1, 34), "?c", "Bind it"),
+    ("(rule ((Leaf ?i ?t)) ((union ?i 1)))", "type", (1, 23, 1, 35), None, "declared sort"),
+    ("(rule ((Add ?a ?b)) ((let ?a (F32))))", "type", (1, 22, 1, 36), "?a", "another name"),
+    ("(rule ((Add ?a ?b)) ((set (Add ?a ?b) ?a)))", "type", (1, 22, 1, 42), "Add", "`union`"),
+    (
+        "(rule ((Add ?a ?b)) ((narrow (dtype ?a))))",
+        "type",
+        (1, 30, 1, 40),
+        "dtype",
+        "Bind its value in the body",
+    ),
+    ("(rule ((= ?z (+ ?y 1)) (N ?z)) ())", "type", (1, 17, 1, 19), "?y", "Use the variable"),
+    ("(rule ((= ?z ?y)) ())", "type", (1, 11, 1, 13), "?z", "Use the variable"),
+    ("(rule ((= ?z (narrow ?t))) ())", "type", (1, 11, 1, 13), "?z", "by itself"),
+    ('(rule ((Add a b)) () :ruleset bakend :name "x")', "unknown-name", (1, 44, 1, 47), "bakend",
+     "Did you mean `backend`?"),
+    ("(rule ((= a b c)) ())", "syntax", (1, 8, 1, 9), None, "engine's own"),
+    ("(sort A)\n (rule\n)", "syntax", (2, 2, 2, 3), None, "engine's own"),
+    ('(rule ((Add a b)) ((panic "x")))', "refused", (1, 20, 1, 31), "panic", "Remove"),
+    # Declarations and rows
+    ("(constructor C (Nun) Buf)", "unknown-sort", (1, 1, 1, 26), "Nun", "Did you mean `Num`?"),
+    ("(relation R (Vec))", "refused", (1, 1, 1, 19), "Vec", "datatype"),
+    ("(sort V (Vec i64))", "refused", (1, 1, 1, 19), "V", "datatype"),
+    ("(datatype* (sort V (Vec i64)))", "refused", (1, 12, 1, 30), "V", "datatype"),
+    ("(constructor C () i64)", "type", (1, 1, 1, 23), "C", "another result"),
+    ("(relation narrow (Num))", "duplicate", (1, 1, 1, 24), "narrow", "the same"),
+    ("(sort A)\n(constructor A () A)", "duplicate", (2, 1, 2, 21), "A", "the same"),
+    ("(relation + (i64))", "duplicate", (1, 1, 1, 19), "+", "another name"),
+    ("(function f () i64 :merge (+ old new))", "refused", (1, 27, 1, 38), "+", "`max`"),
+    ("(narrow x)", "type", (1, 9, 1, 10), "x", "constant"),
+    ("(narrow 1)", "type", (1, 9, 1, 10), None, "Change one"),
+    ("(relation r (i64))\n(r (+ 1 2))", "refused", (2, 4, 2, 11), "+", "result"),
+    ("(narow (F32))", "unknown-name", (1, 2, 1, 7), "narow", "Did you mean `narrow`?"),
+    ("(unstable-combined-ruleset c backend nope)", "unknown-name", (1, 1, 1, 43), "nope", ""),
+    ("(unstable-combined-ruleset c backend c)", "refused", (1, 1, 1, 40), "c", "own list"),
+    ("()", "syntax", (1, 1, 1, 2), None, "Remove"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "kind", "span", "subject", "hint"), DIAGNOSTICS)
+def test_a_diagnostic_names_its_place(
+    text: str, kind: str, span: tuple[int, int, int, int], subject: str | None, hint: str
+) -> None:
+    found = problem(text)
+    assert (found.kind, place(found), found.subject) == (kind, span, subject)
+    assert found.message.endswith(".")
+    assert hint in found.hint
+    last = text.rsplit("\n", 1)[-1]
+    about_a_rule = last.strip(" )").startswith("(rule") or "(rule" in text
+    assert (found.rule is not None) == about_a_rule
+
+
+@pytest.mark.parametrize(("text", "kind", "span", "subject", "hint"), DIAGNOSTICS)
+def test_the_rest_of_the_file_is_still_read(
+    text: str, kind: str, span: tuple[int, int, int, int], subject: str | None, hint: str
+) -> None:
+    del kind, span, subject, hint
+    file = read(f"{text}\n{RULE}")
+    assert [rule.name for rule in file.rules] == ["r"]
+    assert len(file.problems) == 1
+
+
+def test_two_rules_of_one_name() -> None:
+    file = read(f"{RULE}\n{RULE.replace('F32', 'F16')}")
+    (found,) = file.problems
+    assert (found.kind, found.rule, place(found)) == ("duplicate", "r", (4, 25, 4, 28))
+    assert f"{FILE}:2:25" in found.message
+    assert [(rule.name, rule.span.line) for rule in file.rules] == [("r", 1)]
+
+
+def test_a_clash_with_the_dialect_shows_both_places() -> None:
+    found = problem("(constructor Add (Buf) Buf)")
+    assert found.message == (
+        "`Add` is declared as a constructor (Buf) → Buf here, "
+        "and as a constructor (Buf Buf) → Buf at toy.egg:9:3."
+    )
+
+
+def test_a_rule_that_needs_a_wrong_declaration_says_so() -> None:
+    file = read('(sort A)\n(constructor C (Nun) Buf)\n(rule ((C ?x)) () :name "c")')
+    first, second = file.problems
+    assert first.kind == "unknown-sort"
+    assert (second.rule, second.message) == ("c", "The declaration of `C` was left out.")
+    assert second.hint == "First mend the problem on line 2."
+
+
+def test_all_problems_of_a_rule_are_told_in_order() -> None:
+    file = read("(rule ((Foo ?x)\n (Cast ?x)) ((Bar ?x)) :ruleset nope)")
+    assert [(found.kind, found.subject) for found in file.problems] == [
+        ("unknown-name", "nope"),
+        ("unknown-name", "Foo"),
+        ("arity", "Cast"),
+        ("unknown-name", "Bar"),
+    ]
+    assert file.rules == ()
+
+
+def test_a_fatal_problem_leaves_no_rules() -> None:
+    file = read(f"; RULECHECK-EXPECT: invalid\n{RULE}\n(rule ((")
+    assert file.rules == ()
+    assert file.directives == (("EXPECT", "invalid"),)
+    assert [found.rule for found in file.problems] == [None]
+
+
+def test_problems_are_capped() -> None:
+    assert len(read("(foo)\n" * 5000).problems) == 100
+
+
+def test_sorts_flow_through_primitives_and_equalities() -> None:
+    rule = only_rule(
+        "(rule ((= ?y (+ ?x 1)) (= ?z ?y) (< ?z (lower ?e)) (= ?e (N ?x)) (Scale ?b ?s)"
+        " (= ?p (* (/ ?s 2.0) (to-f64 ?x))) (= true (bool-< ?x 3)) (!= ?e (N 1))) ())"
+    )
+    assert dict(rule.variables) == {
+        "?y": "i64",
+        "?x": "i64",
+        "?z": "i64",
+        "?e": "Num",
+        "?b": "Buf",
+        "?s": "f64",
+        "?p": "f64",
+    }
+
+
+def test_sort_inference_takes_bounded_time() -> None:
+    deep = "?x"
+    for _ in range(180):
+        deep = f"(+ {deep} ?y)"
+    chain = " ".join(f"(= ?v{i} (+ ?v{i + 1} 1))" for i in range(300))
+    assert read(f"(rule ((= ?z {deep}) (N ?x) (N ?y)) ())").problems == ()
+    read(f"(rule ({chain} (N ?v300)) ())")
+
+
+def test_a_wrong_dialect_is_reported() -> None:
+    broken = read_dialect("d.egg", "(sort A)\n (datatype B (b", Parser(), Limits())
+    assert [found.kind for found in broken.problems] == ["syntax"]
+    assert broken.problems[0].span == Span("d.egg", 2, 2, 2, 3)
+    odd = read_dialect("d.egg", "(sort A)\n (rule)", Parser(), Limits())
+    assert [found.span.line for found in odd.problems] == [2]
+
+
+def test_records_pass_through_messages() -> None:
+    file = read("; RULECHECK-EXPECT: agrees\n" + RULE + "\n(foo)")
+    packed = msgspec.msgpack.encode(file)
+    assert msgspec.msgpack.decode(packed, type=type(file)) == file
+    assert isinstance(file.problems[0], Problem)
+    assert isinstance(file.declarations[0], Declaration)
