@@ -65,8 +65,8 @@ REFUSED_COMMANDS: dict[str, str] = {
 }
 
 BASE_SORTS = frozenset({"i64", "f64", "String", "bool", "Unit"})
-_REFUSED_SORTS = "PyObject UnstableFn Vec Set Map MultiSet Pair Maybe Either Rational BigInt BigRat"
-REFUSED_SORTS = frozenset(_REFUSED_SORTS.split())
+_ENGINE_SORTS = frozenset({"PyObject", "Rational", "BigInt", "BigRat"})
+REFUSED_SORTS = _ENGINE_SORTS | {"UnstableFn", "Vec", "Set", "Map", "MultiSet"}
 
 # name: overloads, each (argument sorts, result sort)
 _Overloads = tuple[tuple[tuple[str, ...], str], ...]

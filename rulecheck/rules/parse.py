@@ -66,8 +66,9 @@ def read_dialect(path: str, text: str, parse: Parser, limits: Limits) -> Dialect
         if form.keyword in RULE_COMMANDS or form.keyword not in relations.union(COMMANDS):
             continue
         converter = Converter(here)
+        classes = _classes(form)
         for command in parsed:
-            for item in converter.items(command):
+            for item in converter.items(command, classes):
                 if isinstance(item, Declaration):
                     declarations.append(item)
                 elif isinstance(item, Do) and isinstance(item.expr, Call):
@@ -166,7 +167,7 @@ class _Reader:
             self._problems.append(msgspec.structs.replace(problem, rule=rule))
             return
         converter = Converter(places)
-        classes = COMMANDS.get(form.keyword, frozenset({"ActionCommand"}))
+        classes = _classes(form)
         items = [item for command in commands for item in converter.items(command, classes)]
         if converter.problems:
             self._problems += (
@@ -220,6 +221,11 @@ class _Reader:
         rule, problems = check_rule(draft, self._signatures)
         self._problems += problems
         return [] if problems else [rule]
+
+
+def _classes(form: Form) -> frozenset[str]:
+    """Return the classes of commands that a form may turn into; a relation's name adds a row."""
+    return COMMANDS.get(form.keyword, frozenset({"ActionCommand"}))
 
 
 def _declared_words(forms: tuple[Form, ...]) -> frozenset[str]:
