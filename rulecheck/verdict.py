@@ -86,9 +86,7 @@ def _elided(facts: Facts, comparison: Comparison, names: tuple[str, ...]) -> Evi
         f"{comparison.differing} of {comparison.compared} elements differ, "
         f"{nearer} nearer to float64, {further} further"
     )
-    hint = (
-        "if the rounding may go, say so in the rule's header; --rounding strict makes it an error"
-    )
+    hint = "accepted by default; --rounding strict makes it an error"
     evidence = _evidence(facts, comparison, Verdict.ROUNDING_ELIDED, "RC303", (message, hint))
     return msgspec.structs.replace(evidence, roundings=names)
 

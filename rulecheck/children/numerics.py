@@ -73,7 +73,10 @@ def _judge(
         if isinstance(trial, Failure):
             return trial
         trials.append(trial)
-    chosen = min(trials, key=lambda trial: badness(trial.evidence.verdict))
+    # Worst verdict first; of equal ones, the inputs that show it on more elements.
+    chosen = min(
+        trials, key=lambda trial: (badness(trial.evidence.verdict), -trial.evidence.differing)
+    )
     evidence = msgspec.structs.replace(
         chosen.evidence,
         compared=sum(trial.evidence.compared for trial in trials),

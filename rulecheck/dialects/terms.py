@@ -7,14 +7,19 @@ from collections.abc import Callable, Sequence
 from rulecheck.dialects.vocabulary import Encoding
 from rulecheck.records import Node
 
+
+def _quotient(a: int, b: int) -> int:
+    return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+
+
 _OPERATORS: dict[str, Callable[[int, int], int]] = {
     "add": lambda a, b: a + b,
     "sub": lambda a, b: a - b,
     "mul": lambda a, b: a * b,
-    # The compiler divides as C does: towards zero. Sizes and offsets are never negative here.
-    "floordiv": lambda a, b: a // b,
+    # The compiler and the engine divide as C does: towards zero, with a remainder of a's sign.
+    "div": _quotient,
     "ceildiv": lambda a, b: -(-a // b),
-    "mod": lambda a, b: a % b,
+    "mod": lambda a, b: a - b * _quotient(a, b),
     "min": min,
     "max": max,
     "and": lambda a, b: int(bool(a) and bool(b)),
@@ -23,6 +28,7 @@ _OPERATORS: dict[str, Callable[[int, int], int]] = {
     "lt": lambda a, b: int(a < b),
     "floorto": lambda a, b: a // b * b,
 }
+_DIVIDING = ("div", "ceildiv", "mod", "floorto")
 
 
 class TermReader:
@@ -50,7 +56,7 @@ class TermReader:
         left, right = (self.number(arg, iterator) for arg in node.args)
         if left is None or right is None:
             return None
-        if right == 0 and operator in ("floordiv", "ceildiv", "mod", "floorto"):
+        if right == 0 and operator in _DIVIDING:
             return None
         return _OPERATORS[operator](left, right)
 
@@ -122,6 +128,6 @@ def _combine(
         return (a - b, s - t)
     if operator == "mul" and s * t == 0:
         return (a * b, a * t + b * s)
-    if s == t == 0 and not (b == 0 and operator in ("floordiv", "ceildiv", "mod", "floorto")):
+    if s == t == 0 and not (b == 0 and operator in _DIVIDING):
         return (_OPERATORS[operator](a, b), 0)
     return None

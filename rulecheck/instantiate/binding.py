@@ -42,6 +42,19 @@ class Binding:
         self.reader = TermReader(table.nodes, encoding)
         self.values: dict[int, int] = {}
         self.trail: list[int] = []
+        self._parts = [self._reachable(constraint) for constraint in graph.constraints]
+
+    def _reachable(self, constraint: Constraint) -> frozenset[int]:
+        """Every pattern node that a constraint's arguments are made of."""
+        seen: set[int] = set()
+        stack = list(constraint.args)
+        while stack:
+            node = stack.pop()
+            if node not in seen:
+                seen.add(node)
+                for call in self.graph.calls_of(node):
+                    stack.extend(call.args)
+        return frozenset(seen)
 
     def undo(self, mark: int) -> None:
         """Forget every value bound since ``len(trail)`` was ``mark``."""
@@ -196,9 +209,16 @@ class Binding:
                 return True
         return self.reader.same_expression(left, right)
 
-    def broken(self) -> Constraint | None:
-        """The first guard or table row that is certainly violated by what is bound."""
-        for constraint in self.graph.constraints:
+    def broken(self, since: int | None = None) -> Constraint | None:
+        """The first guard or table row that is certainly violated by what is bound.
+
+        Args:
+            since: look only at constraints that a binding after this mark can have changed.
+        """
+        changed = None if since is None else set(self.trail[since:])
+        for constraint, parts in zip(self.graph.constraints, self._parts, strict=True):
+            if changed is not None and not any(self.graph.find(part) in changed for part in parts):
+                continue
             terms = [self.ground(arg) for arg in constraint.args]
             known = [term for term in terms if term is not None]
             if len(known) == len(terms) and not self._holds(constraint.fn, known):

@@ -83,7 +83,8 @@ class Chooser:
             natural = candidate is candidates[0]
             self.taken.append(Choice(axis, candidate.label, natural, offered, given))
             return
-        tried = ", ".join(candidate.label for candidate in candidates) or "nothing"
+        labels = list(dict.fromkeys(candidate.label for candidate in candidates))
+        tried = ", ".join(labels[:6]) + (", …" if len(labels) > 6 else "") or "nothing"
         raise DeadEnd(f"no value for {axis} fits the left side (tried {tried})")
 
 

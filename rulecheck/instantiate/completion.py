@@ -85,6 +85,10 @@ class Setting:
     table: TermTable
     rows: Rows
     types: tuple[TypeTuple, ...]
+    # (label, types, their terms) of each combination; filled once, it is asked for in every run.
+    type_terms: list[tuple[str, tuple[DType, ...], tuple[int, ...]]] = dataclasses.field(
+        default_factory=list
+    )
 
 
 Role = Callable[["Completion", OpNode], None]
@@ -107,12 +111,23 @@ class Completion:
         self.dtypes: dict[int, int] = {}
         self.names: dict[int, str] = {}
         self.leaves = 0
+        self.blocked: str | None = None  # the guard that excluded the last candidate
 
     # ---- choosing ----
 
     def pick(self, axis: str, candidates: Sequence[Candidate], given: str | None = None) -> None:
-        """Bind one candidate of ``axis``; if every class is determined already, just check."""
-        self.chooser.pick(axis, candidates, self._fits, given)
+        """Bind one candidate of ``axis``.
+
+        Raises:
+            DeadEnd: none fits, or a guard excludes those that do.
+        """
+        self.blocked = None
+        try:
+            self.chooser.pick(axis, candidates, self._fits, given)
+        except DeadEnd as end:
+            if self.blocked is None:
+                raise
+            raise DeadEnd(f"the guard {self.blocked} excludes every value of {axis}") from end
 
     def _fits(self, candidate: Candidate) -> bool:
         mark = len(self.binding.trail)
@@ -120,7 +135,9 @@ class Completion:
             if not self.binding.unify(node, term):
                 self.binding.undo(mark)
                 return False
-        if self.binding.broken() is not None:
+        broken = self.binding.broken(mark)
+        if broken is not None:
+            self.blocked = broken.text
             self.binding.undo(mark)
             return False
         return True
@@ -131,9 +148,10 @@ class Completion:
         Raises:
             DeadEnd: the class holds another value.
         """
+        mark = len(self.binding.trail)
         if not self.binding.unify(node, term):
             raise DeadEnd(f"{what}: the left side asks for another value")
-        broken = self.binding.broken()
+        broken = self.binding.broken(mark)
         if broken is not None:
             raise DeadEnd(f"{what}: the guard {broken.text} does not hold")
 
@@ -188,6 +206,9 @@ class Completion:
             DeadEnd: the left side requires different types, so it is ill-typed.
         """
         ours, theirs = (self.binding.ground(node) for node in (first, second))
+        if ours is not None and theirs is not None and ours != theirs:
+            names = [self.table.nodes[term].fn for term in (ours, theirs)]
+            raise DeadEnd(f"ill-typed left side: {what} would be {names[0]} and {names[1]}")
         try:
             if ours is not None:
                 self.bind(second, ours, what)
@@ -196,8 +217,6 @@ class Completion:
             self.graph.union(first, second)
         except Contradiction as clash:
             raise DeadEnd(f"ill-typed left side: {what}: {clash}") from clash
-        except DeadEnd as clash:
-            raise DeadEnd(f"ill-typed left side: {clash}") from clash
 
     # ---- structure ----
 

@@ -134,6 +134,9 @@ class _Search:
     def _complete(self, chooser: Chooser) -> tuple[int, ...]:
         tag = f"i{len(self.found)}."
         run = Completion(self.pattern.copy(), self.setting, chooser, tag)
+        broken = run.binding.broken()
+        if broken is not None:
+            raise DeadEnd(f"the guard {broken.text} does not hold")
         ops = run.all_ops()
         if not ops:
             raise DeadEnd("the left side names no op, so it describes no graph")

@@ -51,41 +51,46 @@ def _text(run: Completion, op: OpNode, field: str) -> str:
     return str(run.table.nodes[term].value)
 
 
+TYPE_FIELDS = ("a_dtype", "b_dtype", "c_dtype", "d_dtype")
+
+
 def _types(run: Completion, op: OpNode) -> None:
-    """Types that the library combines; TF32 names are F32 in memory, so they join F32's rows."""
-    fields = ("a_dtype", "b_dtype", "c_dtype", "d_dtype")
-    tuples: dict[tuple[DType, ...], frozenset[str]] = {}
-    for row in run.setting.types:
-        tuples.setdefault((row.a, row.b, row.c, row.d), row.compute)
-    if (DType.F32,) * 4 in tuples:
-        tuples[(DType.TF32,) * 4] = tuples[(DType.F32,) * 4]
-    candidates = []
-    for dtypes in tuples:
-        names = [dtype.value for dtype in dtypes]
-        short = names[0] if len(set(names)) == 1 else ",".join(names)
-        bindings = tuple(
-            (op.fields[field], run.dtype_term(dtype))
-            for field, dtype in zip(fields, dtypes, strict=True)
-        )
-        candidates.append(Candidate(short, bindings))
+    """Types that the library combines, then the compute and scale types that go with them."""
+    nodes = tuple(op.fields[field] for field in TYPE_FIELDS)
+    candidates = [
+        Candidate(label, tuple(zip(nodes, terms, strict=True)))
+        for label, _, terms in _type_terms(run)
+    ]
     run.pick(_axis(op, "types"), candidates)
     run.same_dtype(run.dtype_of(op.node), op.fields["d_dtype"], f"the type of {op.key}")
-    chosen = tuple(_dtype(run, op, field) for field in fields)
-    allowed = tuples.get(chosen, frozenset())
+    chosen = tuple(_dtype(run, op, field) for field in TYPE_FIELDS)
+    allowed = _compute_types(run, chosen)
     names = [name for name in run.vocabulary.compute_names if name == "default" or name in allowed]
-    node = op.fields["compute_type"]
-    run.pick(
-        _axis(op, "compute_type"),
-        [Candidate(name, ((node, run.string(name)),)) for name in names],
-        _axis(op, "types"),
-    )
     explicit = "F64" if chosen[0] is DType.F64 else "F32"
-    node = op.fields["scale_dtype"]
-    run.pick(
-        _axis(op, "scale_dtype"),
-        [Candidate(name, ((node, run.string(name)),)) for name in ("default", explicit)],
-        _axis(op, "types"),
-    )
+    for field, labels in (("compute_type", names), ("scale_dtype", ["default", explicit])):
+        node = op.fields[field]
+        texts = [Candidate(name, ((node, run.string(name)),)) for name in labels]
+        run.pick(_axis(op, field), texts, _axis(op, "types"))
+
+
+def _type_terms(run: Completion) -> list[tuple[str, tuple[DType, ...], tuple[int, ...]]]:
+    """Labelled type combinations; TF32 names are F32 in memory, so they join F32's row."""
+    found = run.setting.type_terms
+    if not found:
+        rows = [(row.a, row.b, row.c, row.d) for row in run.setting.types]
+        if (DType.F32,) * 4 in rows:
+            rows.append((DType.TF32,) * 4)
+        for dtypes in dict.fromkeys(rows):
+            names = [dtype.value for dtype in dtypes]
+            label = names[0] if len(set(names)) == 1 else ",".join(names)
+            found.append((label, dtypes, tuple(run.dtype_term(dtype) for dtype in dtypes)))
+    return found
+
+
+def _compute_types(run: Completion, dtypes: tuple[DType, ...]) -> frozenset[str]:
+    stored = tuple(dtype.storage for dtype in dtypes)
+    rows = (row for row in run.setting.types if (row.a, row.b, row.c, row.d) == stored)
+    return frozenset(name for row in rows for name in row.compute)
 
 
 def _layouts(run: Completion, op: OpNode, *, fp8: bool) -> None:

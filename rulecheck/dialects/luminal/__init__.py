@@ -52,7 +52,7 @@ VOCABULARY = Vocabulary(
             "MAdd": "add",
             "MSub": "sub",
             "MMul": "mul",
-            "MDiv": "floordiv",
+            "MDiv": "div",
             "MCeilDiv": "ceildiv",
             "MMod": "mod",
             "MMin": "min",
