@@ -84,7 +84,7 @@ class _Builder:
                     raise Unplannable(FailureKind.UNSUPPORTED, "an input list is not spelled out")
                 missing = [item for item in inputs if item not in self.value_of]
                 if missing:
-                    stack.extend(missing)
+                    stack.extend(reversed(missing))  # A before B: leaves in reading order
                     continue
                 self._op(term, self.nodes[node.args[0]], inputs)
             else:
