@@ -101,7 +101,11 @@ def cli() -> None:
     "--output", "outputs", metavar="FORMAT=PATH", multiple=True, help="Also write this report."
 )
 @click.option(
-    "--jobs", type=click.IntRange(1), envvar="RULECHECK_JOBS", show_envvar=True, help="Default: 1."
+    "--jobs",
+    type=click.IntRange(1),
+    envvar="RULECHECK_JOBS",
+    show_envvar=True,
+    help="Rules judged at once. Default: one per core.",
 )
 @click.option("--exit-zero", is_flag=True, help="Exit 0 whatever is found.")
 @click.option("--allow-empty", is_flag=True, help="Exit 0 if there is no rule to check.")
@@ -316,7 +320,7 @@ def _settings(
         dialect=dialect or config.dialect or "luminal",
         backend=backend or config.backend or "cpu",
         strict_rounding=(rounding or config.rounding) == "strict",
-        jobs=jobs or config.jobs or 1,
+        jobs=jobs or config.jobs or 0,
     )
 
 

@@ -19,19 +19,20 @@ class Facts(NamedTuple):
     """All that is known of one member on one set of inputs.
 
     ``control``: the graph as written, run on the same backend, against its own oracle.
-    ``got``: the member's result. ``as_written``, ``member_as_written``: what the two graphs may
-    legally give. ``float64``, ``member_float64``: the two graphs without any rounding.
-    ``alternatives``: (names of roundings left out of the graph, what it then may give), fewest
-    first; asked for only when needed. ``member_roundings`` name the member's own roundings.
+    ``got``: the member's result. ``as_written``: what the graph may legally give. The others are
+    asked for only when the member leaves that: ``member_as_written``, what the member may give;
+    ``float64`` and ``member_float64``, the two without any rounding; ``alternatives``, (names of
+    roundings left out of the graph, what it then may give), fewest first. ``member_roundings``
+    name the member's own roundings.
     """
 
     stage: Stage
     control: Comparison
     got: Floats
     as_written: Allowed
-    member_as_written: Allowed
-    float64: Allowed
-    member_float64: Allowed
+    member_as_written: Callable[[], Allowed]
+    float64: Callable[[], Allowed]
+    member_float64: Callable[[], Allowed]
     alternatives: Callable[[], Iterable[tuple[tuple[str, ...], Allowed]]]
     member_roundings: tuple[str, ...]
 
@@ -49,10 +50,10 @@ def decide(facts: Facts) -> Evidence:
     comparison = compare(facts.got, facts.as_written)
     if comparison.within:
         return _evidence(facts, comparison, Verdict.AGREES, "RC000", ("agrees", ""))
-    apart = ~overlap(facts.float64, facts.member_float64)
+    apart = ~overlap(facts.float64(), facts.member_float64())
     if apart.any():
         return _mismatch(facts, comparison, apart)
-    if not compare(facts.got, facts.member_as_written).within:
+    if not compare(facts.got, facts.member_as_written()).within:
         return _untrusted(facts, "the member leaves its own bound on this backend")
     for names, allowed in facts.alternatives():
         if compare(facts.got, allowed).within:
@@ -107,7 +108,7 @@ def _added(facts: Facts, comparison: Comparison) -> Evidence:
 
 def _distances(facts: Facts) -> tuple[int, int]:
     """Elements of the member that are nearer to, and further from, float64 than as written."""
-    exact = facts.float64.mid
+    exact = facts.float64().mid
     with np.errstate(invalid="ignore"):
         ours = np.abs(facts.got - exact)
         written = np.abs(facts.as_written.mid - exact)

@@ -3,8 +3,8 @@
 The one place in the parent process where stages are wired together.
 """
 
+from rulecheck.campaign.rerun import replay
 from rulecheck.campaign.run import check
 from rulecheck.campaign.selftest import probe
-from rulecheck.campaign.rerun import replay
 
 __all__ = ["check", "probe", "replay"]

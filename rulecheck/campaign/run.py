@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import concurrent.futures
+import contextlib
+import os
 import platform
+import queue
 import sys
 import time
 from collections.abc import Callable
@@ -26,25 +30,30 @@ from rulecheck.records import (
 from rulecheck.severity import severity
 
 Progress = Callable[[str], None]
+MAX_JOBS = 8
 
 
 def check(settings: Settings, progress: Progress) -> Report:
     """Judge every rule of the files in ``settings.paths``.
 
+    Rules are independent, so several are judged at once (``settings.jobs``, 0 for one per core);
+    the report is the same whatever their number.
+
     Raises:
         UserError: the dialect is not known, or no rule has the name that was asked for.
     """
     started = time.monotonic()
-    findings: list[Finding] = []
-    with Workshop(settings) as shop:
-        for path in settings.paths:
-            progress(path)
-            findings.extend(check_file(shop, path, progress))
+    with contextlib.ExitStack() as stack:
+        crew = _Crew(settings, stack)
+        findings = [item for path in settings.paths for item in crew.read(path, progress)]
+        findings += crew.judge(progress)
     if settings.rule is not None and not any(item.rule == settings.rule for item in findings):
         raise UserError(
             f"no rule is called {settings.rule!r} in {len(settings.paths)} files",
             "give the rule's :name, or file.egg:LINE for a rule without a name",
         )
+    order = {path: position for position, path in enumerate(settings.paths)}
+    findings.sort(key=lambda item: (order[item.file], item.span.line, item.span.column))
     return Report(
         tool=f"rulecheck {__version__}",
         environment=environment(settings),
@@ -57,25 +66,67 @@ def check(settings: Settings, progress: Progress) -> Report:
     )
 
 
-def check_file(shop: Workshop, path: str, progress: Progress) -> list[Finding]:
-    """Findings of one file, in the order of their places."""
-    settings = shop.settings
-    try:
-        file = shop.load(path)
-    except OSError as error:
-        return [_unreadable(path, f"cannot be read: {error.strerror}", settings)]
-    if isinstance(file, Failure):
-        return [_not_loaded(path, file, settings)]
-    findings = [
-        problem_finding(path, problem, strict=settings.strict_rounding)
-        for problem in file.problems
-        if settings.rule in (None, problem.rule)
-    ]
-    for index, rule in enumerate(file.rules):
-        if settings.rule in (None, rule.name):
-            progress(f"{path}: {rule.name}")
-            findings.append(judge_rule(RuleRun(shop, file, index)))
-    return sorted(findings, key=lambda item: (item.span.line, item.span.column))
+class _Crew:
+    """Workshops that judge rules side by side. Threads suffice: the work is in the children."""
+
+    def __init__(self, settings: Settings, stack: contextlib.ExitStack) -> None:
+        self._settings = settings
+        self._stack = stack
+        self._idle: queue.SimpleQueue[Workshop] = queue.SimpleQueue()
+        self._tasks: list[tuple[str, int]] = []
+        self._first = stack.enter_context(Workshop(settings))
+        self._idle.put(self._first)
+
+    def read(self, path: str, progress: Progress) -> list[Finding]:
+        """Load a file: findings for what is wrong in it, tasks for its rules."""
+        progress(path)
+        settings = self._settings
+        try:
+            file = self._first.load(path)
+        except OSError as error:
+            return [_unreadable(path, f"cannot be read: {error.strerror}", settings)]
+        if isinstance(file, Failure):
+            return [_not_loaded(path, file, settings)]
+        for index, rule in enumerate(file.rules):
+            if settings.rule in {None, rule.name}:
+                self._tasks.append((path, index))
+        return [
+            problem_finding(path, problem, strict=settings.strict_rounding)
+            for problem in file.problems
+            if settings.rule in {None, problem.rule}
+        ]
+
+    def judge(self, progress: Progress) -> list[Finding]:
+        """Judge all rules that were read."""
+        jobs = min(self._settings.jobs or usable_cores(), len(self._tasks), MAX_JOBS)
+        for _ in range(jobs - 1):
+            self._idle.put(self._stack.enter_context(Workshop(self._settings)))
+        with concurrent.futures.ThreadPoolExecutor(max(jobs, 1)) as pool:
+            waiting = [pool.submit(self._judge_one, task, progress) for task in self._tasks]
+            try:
+                return [future.result() for future in waiting]
+            except BaseException:
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
+
+    def _judge_one(self, task: tuple[str, int], progress: Progress) -> Finding:
+        path, index = task
+        shop = self._idle.get()
+        try:
+            file = shop.load(path)
+            if isinstance(file, Failure):
+                return _not_loaded(path, file, self._settings)
+            progress(f"{path}: {file.rules[index].name}")
+            return judge_rule(RuleRun(shop, file, index))
+        finally:
+            self._idle.put(shop)
+
+
+def usable_cores() -> int:
+    """Cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def _unreadable(path: str, message: str, settings: Settings) -> Finding:

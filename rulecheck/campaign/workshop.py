@@ -53,6 +53,7 @@ class Workshop:
         )
         self._numerics: Worker[JudgeReply | Failure] = Worker(NUMERICS, JudgeReply | Failure)
         self.types = supported_types()
+        self._loaded: tuple[str, RuleFile | Failure] | None = None
 
     def __enter__(self) -> Self:
         """Start both children; they import while the parent reads files."""
@@ -71,14 +72,16 @@ class Workshop:
         self._numerics.close()
 
     def load(self, path: str) -> RuleFile | Failure:
-        """Read a rule file through the engine's child.
+        """Read a rule file through the engine's child, unless it is loaded already.
 
         Raises:
             OSError: the file cannot be read.
         """
-        with Path(path).open("rb") as stream:
-            data = stream.read(self.limits.file_bytes + 1)
-        return self.engine.load(path, data)
+        if self._loaded is None or self._loaded[0] != path:
+            with Path(path).open("rb") as stream:
+                data = stream.read(self.limits.file_bytes + 1)
+            self._loaded = (path, self.engine.load(path, data))
+        return self._loaded[1]
 
     def judge(self, items: Sequence[Comparable], elements: int = 0) -> list[Judged | Failure]:
         """Judge members in batches; a batch that fails is tried again case by case."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import msgspec
 import numpy as np
@@ -57,7 +57,7 @@ class _Trial(msgspec.Struct):
     evidence: Evidence
     got: np.ndarray[tuple[int, ...], np.dtype[np.float64]]
     expected: Allowed
-    float64: Allowed
+    float64: Callable[[], Allowed]
     inputs: tuple[bytes, ...]
 
 
@@ -104,30 +104,30 @@ def _try(
         runs.append((plan, given, outcome))
     (original, _, written), (member, member_inputs, outcome) = runs
     result_type = original.values[original.result].dtype
-    evaluate = functools.partial(oracle.evaluate, accumulator=Accumulator())
-    expected = Allowed(*evaluate(original, inputs)[original.result])
-    float64 = Allowed(*evaluate(original, inputs, unrounded=True)[original.result])
+    expected = _expected(original, inputs)
+    float64 = functools.cache(lambda: _expected(original, inputs, unrounded=True))
     got = dtypes.decode(outcome.buffers[member.result], member.values[member.result].dtype)
     if item.broken:
-        evidence = _shown(got, expected, _STAGES[kind])
-        return _Trial(evidence, got, expected, float64, inputs)
-    control = compare(dtypes.decode(written.buffers[original.result], result_type), expected)
+        return _Trial(_shown(got, expected, _STAGES[kind]), got, expected, float64, inputs)
     facts = Facts(
         stage=_STAGES[kind],
-        control=control,
+        control=compare(dtypes.decode(written.buffers[original.result], result_type), expected),
         got=got,
         as_written=expected,
-        member_as_written=Allowed(*evaluate(member, member_inputs)[member.result]),
+        member_as_written=lambda: _expected(member, member_inputs),
         float64=float64,
-        member_float64=Allowed(*evaluate(member, member_inputs, unrounded=True)[member.result]),
+        member_float64=lambda: _expected(member, member_inputs, unrounded=True),
         alternatives=functools.partial(_alternatives, original, inputs),
         member_roundings=tuple(_name(member, step) for step in oracle.roundings(member)),
     )
-    evidence = msgspec.structs.replace(
-        verdict.decide(facts),
-        detectable=detectable(expected, dtypes.ulp(expected.mid, result_type)),
-    )
+    seen = detectable(expected, dtypes.ulp(expected.mid, result_type))
+    evidence = msgspec.structs.replace(verdict.decide(facts), detectable=seen)
     return _Trial(evidence, got, expected, float64, inputs)
+
+
+def _expected(plan: Plan, inputs: tuple[bytes, ...], *, unrounded: bool = False) -> Allowed:
+    values = oracle.evaluate(plan, inputs, Accumulator(), unrounded=unrounded)
+    return Allowed(*values[plan.result])
 
 
 def _inputs_by_label(
@@ -195,13 +195,14 @@ def _worst_elements(trial: _Trial, count: int) -> tuple[WorstElement, ...]:
         )
         away = np.abs(trial.got - trial.expected.mid)
         score = np.nan_to_num(away - room, nan=np.inf, posinf=np.inf)
+    float64 = trial.float64().mid
     order = np.lexsort((np.nan_to_num(away, nan=np.inf), score))[::-1][:count]
     return tuple(
         WorstElement(
             offset=int(index),
             got=float(trial.got[index]),
             as_written=float(trial.expected.mid[index]),
-            float64=float(trial.float64.mid[index]),
+            float64=float(float64[index]),
             low=float(trial.expected.low[index]),
             high=float(trial.expected.high[index]),
         )

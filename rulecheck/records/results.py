@@ -215,14 +215,17 @@ class Report(msgspec.Struct, frozen=True):
 
 
 class Settings(msgspec.Struct, frozen=True):
-    """What a run was asked to do, after the command line and the configuration were read."""
+    """What a run was asked to do, after the command line and the configuration were read.
+
+    ``jobs`` is how many rules are judged at once; 0 means one per usable core.
+    """
 
     paths: tuple[str, ...]
     rule: str | None = None
     dialect: str = "luminal"
     backend: str = "cpu"
     strict_rounding: bool = False
-    jobs: int = 1
+    jobs: int = 0
     seed: int = 0
 
 
