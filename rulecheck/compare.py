@@ -74,17 +74,23 @@ def detectable(allowed: Allowed, ulp: Floats) -> float | None:
     """The smallest relative effect on one element that would leave the allowed range.
 
     An effect must exceed the room of the element and one step of its type. None if no element
-    is finite and non-zero.
+    is finite, non-zero and bounded.
     """
     size = np.abs(allowed.mid)
-    usable = np.isfinite(size) & (size > 0)
+    with np.errstate(invalid="ignore"):
+        room = np.maximum(allowed.high - allowed.mid, allowed.mid - allowed.low)
+    usable = np.isfinite(size) & (size > 0) & np.isfinite(room)
     if not usable.any():
         return None
-    room = np.maximum(allowed.high - allowed.mid, allowed.mid - allowed.low)
     return float(((room + ulp)[usable] / size[usable]).min())
 
 
 def overlap(first: Allowed, second: Allowed) -> Mask:
-    """Where two ranges have a value in common; NaN meets NaN."""
-    nan = np.isnan(first.mid) & np.isnan(second.mid)
-    return np.asarray(((first.low <= second.high) & (second.low <= first.high)) | nan)
+    """Where two ranges have a value in common; NaN meets NaN.
+
+    An end that is NaN could not be computed (the square root of a range that dips below zero),
+    so it excludes nothing.
+    """
+    nan, other = np.isnan(first.mid), np.isnan(second.mid)
+    apart = (first.low > second.high) | (second.low > first.high)
+    return np.asarray(np.where(nan | other, nan & other, ~apart))

@@ -46,26 +46,26 @@ def decide(facts: Facts) -> Evidence:
     that the graph does not have.
     """
     if not facts.control.within:
-        return _untrusted(facts, "the graph itself leaves its own bound on this backend")
+        return _untrusted(facts, facts.control, "the graph itself")
     comparison = compare(facts.got, facts.as_written)
     if comparison.within:
         return _evidence(facts, comparison, Verdict.AGREES, "RC000", ("agrees", ""))
     apart = ~overlap(facts.float64(), facts.member_float64())
     if apart.any():
         return _mismatch(facts, comparison, apart)
-    if not compare(facts.got, facts.member_as_written()).within:
-        return _untrusted(facts, "the member leaves its own bound on this backend")
+    own = compare(facts.got, facts.member_as_written())
+    if not own.within:
+        return _untrusted(facts, own, "the member")
     for names, allowed in facts.alternatives():
         if compare(facts.got, allowed).within:
             return _elided(facts, comparison, names)
     return _added(facts, comparison)
 
 
-def _untrusted(facts: Facts, what: str) -> Evidence:
-    comparison = facts.control
+def _untrusted(facts: Facts, comparison: Comparison, what: str) -> Evidence:
     message = (
-        f"a control failed: {what} (error/bound {comparison.ratio:.3g}); the bound or the model "
-        "is wrong, so nothing is said of the rule"
+        f"a control failed: {what} leaves its own bound on this backend (error/bound "
+        f"{comparison.ratio:.3g}); the bound or the model is wrong, so nothing is said of the rule"
     )
     return _evidence(facts, comparison, Verdict.UNTRUSTED, "RC421", (message, ""))
 

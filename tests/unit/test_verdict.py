@@ -1,0 +1,222 @@
+"""From evidence to one word: every branch, and the order in which they are taken."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pytest
+from msgspec.structs import replace
+
+from rulecheck.compare import Allowed, compare
+from rulecheck.ordering import badness, worst
+from rulecheck.records import Evidence, Severity, Stage, Verdict
+from rulecheck.severity import severity
+from rulecheck.verdict import Facts, decide
+
+Numbers = Sequence[float]
+Alternatives = Sequence[tuple[tuple[str, ...], Allowed]]
+CAST, STORE = "the Cast to Bf16", "the rounding to F16 after Add"
+
+
+def span(mid: Numbers, radius: float = 0.0) -> Allowed:
+    middle = np.array(mid, dtype=np.float64)
+    return Allowed(middle, middle - radius, middle + radius)
+
+
+def facts(
+    got: Numbers,
+    *,
+    written: Allowed | None = None,
+    member: Allowed | None = None,
+    real: Allowed | None = None,
+    member_real: Allowed | None = None,
+    alternatives: Alternatives = (),
+    control: Numbers | None = None,
+    roundings: tuple[str, ...] = (),
+) -> Facts:
+    """Facts of a member that gives ``got``; by default both graphs mean 1 and 258."""
+    written = written or span([1, 258])
+    given = written.mid if control is None else np.array(control, dtype=np.float64)
+    return Facts(
+        stage=Stage.BOUND,
+        control=compare(given, written),
+        got=np.array(got, dtype=np.float64),
+        as_written=written,
+        member_as_written=lambda: member or span(got),
+        float64=lambda: real or written,
+        member_float64=lambda: member_real or real or written,
+        alternatives=lambda: iter(alternatives),
+        member_roundings=roundings,
+    )
+
+
+def test_a_member_inside_the_range_agrees() -> None:
+    found = decide(facts([1.0, 259.0], written=span([1, 258], 2)))
+    assert found == Evidence(
+        Verdict.AGREES,
+        Stage.BOUND,
+        "RC000",
+        "agrees",
+        compared=2,
+        differing=1,
+        error_over_bound=0.5,
+    )
+
+
+def test_a_member_inside_agrees_although_the_graphs_differ_in_float64() -> None:
+    """Inputs that cannot tell them apart show nothing against the rule."""
+    found = decide(facts([1.0, 258.0], real=span([1, 258]), member_real=span([2, 258])))
+    assert found.verdict is Verdict.AGREES
+
+
+def test_nothing_is_said_of_the_rule_when_the_graph_leaves_its_own_bound() -> None:
+    found = decide(facts([1.0, 258.0], control=[1.0, 260.0], written=span([1, 258], 1)))
+    assert (found.verdict, found.stage) == (Verdict.UNTRUSTED, Stage.CONTROL)
+    assert found.code == "RC421"
+    assert "the graph itself leaves its own bound" in found.message
+    assert "error/bound 2" in found.message
+    assert found.error_over_bound == 2.0
+
+
+def test_nothing_is_said_where_nothing_was_compared() -> None:
+    empty = span([])
+    found = decide(facts([], written=empty, member=empty, real=empty))
+    assert found.verdict is Verdict.UNTRUSTED
+
+
+def test_graphs_that_differ_without_any_rounding_are_a_mismatch() -> None:
+    found = decide(facts([1.0, 300.0], member_real=span([1, 300])))
+    assert (found.verdict, found.stage, found.code) == (Verdict.MISMATCH, Stage.BOUND, "RC301")
+    assert "1 of 2 elements differ even without any rounding" in found.message
+    assert "beta" in found.hint
+    assert (found.compared, found.differing, found.error_over_bound) == (2, 1, math.inf)
+
+
+def test_a_mismatch_is_not_excused_by_a_rounding() -> None:
+    """An alternative that happens to explain the numbers changes nothing."""
+    explained = [((CAST,), span([1, 300]))]
+    found = decide(facts([1.0, 300.0], member_real=span([1, 300]), alternatives=explained))
+    assert found.verdict is Verdict.MISMATCH
+
+
+def test_a_mismatch_stands_even_if_the_member_leaves_its_own_bound() -> None:
+    found = decide(facts([1.0, 300.0], member_real=span([1, 299]), member=span([1, 299])))
+    assert found.verdict is Verdict.MISMATCH
+
+
+def test_a_member_that_leaves_its_own_bound_is_not_trusted() -> None:
+    found = decide(
+        facts([1.0, 260.0], member=span([1, 257]), alternatives=[((CAST,), span([1, 260]))])
+    )
+    assert (found.verdict, found.code) == (Verdict.UNTRUSTED, "RC421")
+    assert "the member leaves its own bound" in found.message
+    assert found.error_over_bound == math.inf
+
+
+def elided(alternatives: Alternatives) -> Evidence:
+    """A graph that means 257.25 and writes 258; the member gives 257.25."""
+    return decide(
+        facts(
+            [1.0, 257.25],
+            written=span([1, 258]),
+            real=span([1, 257.25]),
+            alternatives=alternatives,
+        )
+    )
+
+
+def test_a_skipped_rounding_is_named() -> None:
+    found = elided([((CAST,), span([1, 257.25]))])
+    assert (found.verdict, found.code) == (Verdict.ROUNDING_ELIDED, "RC303")
+    assert found.roundings == (CAST,)
+    assert CAST in found.message
+    assert "1 of 2 elements differ, 1 nearer to float64, 0 further" in found.message
+    assert "--rounding strict" in found.hint
+
+
+def test_the_first_alternative_that_explains_every_element_is_taken() -> None:
+    partly = ((STORE,), span([7, 257.25]))
+    both = ((STORE, CAST), span([1, 257.25]))
+    later = ((CAST,), span([1, 257.25]))
+    found = elided([partly, both, later])
+    assert found.roundings == (STORE, CAST)
+    assert f"{STORE} and {CAST}" in found.message
+
+
+def test_alternatives_are_asked_for_only_when_they_are_needed() -> None:
+    asked = []
+
+    def alternatives() -> Iterator[tuple[tuple[str, ...], Allowed]]:
+        asked.append(True)
+        return iter(())
+
+    agreeing = facts([1.0, 258.0])._replace(alternatives=alternatives)
+    assert decide(agreeing).verdict is Verdict.AGREES
+    differing = facts([1.0, 300.0], member_real=span([1, 300]))._replace(alternatives=alternatives)
+    assert decide(differing).verdict is Verdict.MISMATCH
+    assert asked == []
+    assert decide(facts([1.0, 259.0])._replace(alternatives=alternatives)).verdict is (
+        Verdict.ROUNDING_ADDED
+    )
+    assert asked == [True]
+
+
+@pytest.mark.parametrize(
+    ("names", "listed"),
+    [((), "none narrower than F32"), ((CAST,), CAST), ((STORE, CAST), f"{STORE} and {CAST}")],
+)
+def test_an_unexplained_departure_is_a_rounding_of_the_member(
+    names: tuple[str, ...], listed: str
+) -> None:
+    found = decide(facts([1.0, 256.0], alternatives=[((CAST,), span([1, 257]))], roundings=names))
+    assert (found.verdict, found.code) == (Verdict.ROUNDING_ADDED, "RC302")
+    assert found.roundings == names
+    assert f"the member's roundings: {listed}" in found.message
+    assert "0 nearer to float64, 1 further" in found.message
+    assert "wider type" in found.hint
+
+
+def test_distances_pass_over_what_is_not_finite() -> None:
+    written = span([math.inf, math.nan, 258])
+    found = decide(
+        facts([math.inf, math.nan, 256.0], written=written, member=span([math.inf, math.nan, 256]))
+    )
+    assert found.verdict is Verdict.ROUNDING_ADDED
+    assert "1 of 3 elements differ, 0 nearer to float64, 1 further" in found.message
+
+
+def test_the_stage_is_that_of_the_inputs() -> None:
+    integers = facts([1.0, 300.0], member_real=span([1, 300]))._replace(stage=Stage.EXACT)
+    assert decide(integers).stage is Stage.EXACT
+
+
+# ---- ordering --------------------------------------------------------------------------------
+
+
+def test_every_verdict_has_one_rank() -> None:
+    assert sorted(badness(verdict) for verdict in Verdict) == list(range(len(Verdict)))
+
+
+def test_errors_are_worse_than_doubt_and_doubt_than_warnings() -> None:
+    order = [Severity.ERROR, Severity.INCONCLUSIVE, Severity.WARNING, Severity.OK]
+    by_rank = sorted(Verdict, key=badness)
+    ranks = [order.index(severity(verdict)) for verdict in by_rank]
+    assert ranks == sorted(ranks)
+
+
+def test_the_worst_verdict_wins_whatever_the_order() -> None:
+    some = [Verdict.AGREES, Verdict.MISREAD, Verdict.VACUOUS, Verdict.MISMATCH]
+    assert worst(some) is worst(reversed(some)) is Verdict.MISREAD
+    assert worst([Verdict.ROUNDING_ELIDED, Verdict.AGREES]) is Verdict.ROUNDING_ELIDED
+    assert worst([Verdict.UNTRUSTED, Verdict.ILLEGAL]) is Verdict.ILLEGAL
+
+
+def test_no_verdict_at_all_is_vacuous() -> None:
+    assert worst([]) is Verdict.VACUOUS
+
+
+def test_evidence_is_frozen() -> None:
+    found = decide(facts([1.0, 258.0]))
+    assert replace(found, compared=3) != found
