@@ -7,7 +7,7 @@ class decodes to its smallest term; a literal number is smaller than everything 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from rulecheck.egraph.load import at_name
@@ -19,7 +19,6 @@ _PRIMITIVES = {
     "String": "value_to_string",
     "bool": "value_to_bool",
 }
-BASE_SORTS = frozenset(_PRIMITIVES)
 _NUMBERS = frozenset({"i64", "f64"})
 
 # (sort, the engine's value): the values of different sorts may coincide.
@@ -49,17 +48,25 @@ class Snapshot:
         """Return the rows of a table."""
         return list(self._functions[table].rows)
 
+    def plain(self, key: Key) -> float | str | bool:
+        """Return the plain value of a base sort."""
+        sort, value = key
+        number: float | str | bool = getattr(self.egraph, _PRIMITIVES[sort])(value)
+        return number
+
+    def entries(self, tables: Iterable[Declaration]) -> Iterator[tuple[Key, Entry, bool]]:
+        """Yield (class, member, whether it is subsumed) for every row of constructors."""
+        for table in tables:
+            for row in self.rows(table.name):
+                args = tuple(zip(table.inputs, row.inputs, strict=True))
+                yield (table.output or "", row.output), Entry(table.name, args), row.subsumed
+
     def classes(self, tables: Iterable[Declaration]) -> dict[Key, list[Entry]]:
         """Return the members of every class; subsumed ones only where there are no others."""
         found: dict[Key, list[Entry]] = {}
         subsumed: dict[Key, list[Entry]] = {}
-        for table in tables:
-            for row in self.rows(table.name):
-                args = tuple(zip(table.inputs, row.inputs, strict=True))
-                into = subsumed if row.subsumed else found
-                into.setdefault((table.output or "", row.output), []).append(
-                    Entry(table.name, args)
-                )
+        for key, entry, is_subsumed in self.entries(tables):
+            (subsumed if is_subsumed else found).setdefault(key, []).append(entry)
         return subsumed | found
 
     def request_terms(self, sorts: Iterable[str]) -> dict[Key, list[int]]:
@@ -72,6 +79,33 @@ class Snapshot:
         for ids in found.values():
             ids.sort()
         return found
+
+
+def find_classes(
+    snapshot: Snapshot, nodes: tuple[Node, ...], tables: dict[str, Declaration]
+) -> dict[int, Key]:
+    """Return the class of each term of ``nodes`` that is in the snapshot, found by its spelling."""
+    sorts = [name for name, known in tables.items() if known.kind == "sort"]
+    requested = snapshot.request_terms(sorts)
+    found = {index: key for key, ids in requested.items() for index in ids}
+    added = {node.fn for index, node in enumerate(nodes) if index not in found} & tables.keys()
+    spelled = {
+        (entry.fn, tuple(_cell(arg, snapshot) for arg in entry.args)): key
+        for key, entry, _ in snapshot.entries(tables[name] for name in sorted(added))
+    }
+    for index, node in enumerate(nodes):  # arguments come first
+        if node.value is not None:
+            found[index] = (node.fn, repr(node.value))
+        elif index not in found and all(arg in found for arg in node.args):
+            key = spelled.get((node.fn, tuple(found[arg] for arg in node.args)))
+            if key is not None:
+                found[index] = key
+    return found
+
+
+def _cell(key: Key, snapshot: Snapshot) -> Key:
+    """Make plain values comparable across snapshots; classes are compared within one."""
+    return (key[0], repr(snapshot.plain(key))) if key[0] in _PRIMITIVES else key
 
 
 class Decoder:
@@ -142,10 +176,9 @@ class Decoder:
 
     def _entry(self, key: Key, instance: int | None) -> int | Entry:
         """Return the id of a value that needs no more decoding, or its best member."""
-        sort, value = key
+        sort, _ = key
         if sort in _PRIMITIVES:
-            number = getattr(self._snapshot.egraph, _PRIMITIVES[sort])(value)
-            return self.table.literal(sort, number)
+            return self.table.literal(sort, self._snapshot.plain(key))
         ids = self.own_ids(key)
         if ids:
             own = self._members[instance] if instance is not None else frozenset()

@@ -7,9 +7,9 @@ from typing import Any
 
 from rulecheck.egraph.bindings import OWN_SPAN, EngineError, attempt, egg
 from rulecheck.egraph.build import run_once
-from rulecheck.egraph.decode import BASE_SORTS, Decoder, Key, Snapshot, UndecodableError
+from rulecheck.egraph.decode import Decoder, Key, Snapshot, UndecodableError, find_classes
 from rulecheck.egraph.insert import INSERT_RULESET, insertion, reached
-from rulecheck.egraph.instrument import CONTEXT_RULESET, columns, names, unions
+from rulecheck.egraph.instrument import CONTEXT_RULESET, columns, names
 from rulecheck.egraph.load import Program, build_egraph
 from rulecheck.records import Declaration, Firing, MatchReply, MatchRequest, Member, Rule
 
@@ -65,10 +65,13 @@ class _Match:
         matches = 0
         try:
             self._prepare()
+            self._do(egg.Push(1))
             self._run(self._names.match)
-            rows = self._read_firings()
+            self._read_firings()
+            # What the telling copy has added must not be there for the rule itself to match.
+            self._do(egg.Pop(OWN_SPAN, 1))
             matches = self._run(self._names.apply)
-            united = self._united(rows)
+            united = self._united()
             self._do(egg.Pop(OWN_SPAN, 1))
         except LimitError as stop:
             error = f"limit: {stop}"
@@ -114,9 +117,6 @@ class _Match:
         if sum(size for _, size in sizes) > self._limits.nodes:
             raise LimitError(f"more than {self._limits.nodes} nodes")
 
-    def _decoder(self, snapshot: Snapshot) -> Decoder:
-        return Decoder(snapshot, self._nodes, self._tables, self._members)
-
     def _read_rows(self, snapshot: Snapshot) -> list[Row]:
         """Return one row of keys for each match that the telling copy has reported."""
         sorts = columns(self._rule)
@@ -124,16 +124,14 @@ class _Match:
             tuple(zip(sorts, row.inputs, strict=True)) for row in snapshot.rows(self._names.fired)
         ]
 
-    def _read_firings(self) -> list[Row]:
-        """Decode every match; return the rows in the order of the firings."""
+    def _read_firings(self) -> None:
+        """Decode every match."""
         snapshot = Snapshot(self._egraph)
-        decoder = self._decoder(snapshot)
+        decoder = Decoder(snapshot, self._nodes, self._tables, self._members)
         claims = _Claims(snapshot, self._tables, self._header.facts)
-        found = [(self._firing(row, decoder, claims), row) for row in self._read_rows(snapshot)]
-        found.sort(key=lambda pair: _order(pair[0]))
-        self._firings = tuple(firing for firing, _ in found)
+        found = [self._firing(row, decoder, claims) for row in self._read_rows(snapshot)]
+        self._firings = tuple(sorted(found, key=_order))
         self._nodes = tuple(decoder.table.nodes)
-        return [row for _, row in found]
 
     def _firing(self, row: Row, decoder: Decoder, claims: _Claims) -> Firing:
         variables = self._rule.variables
@@ -154,44 +152,18 @@ class _Match:
         )
         return Firing(instance, bindings, members)
 
-    def _united(self, rows: list[Row]) -> tuple[bool, ...]:
+    def _united(self) -> tuple[bool, ...]:
         """Say for each firing whether both sides of its unions are one class by now."""
-        count = len(unions(self._rule))
-        snapshot = Snapshot(self._egraph)
-        start = len(self._rule.variables)
-        apart = [
-            row
-            for row in self._read_rows(snapshot)
-            if any(row[start + 2 * k] != row[start + 2 * k + 1] for k in range(count))
-        ]
-        if not apart:
-            return (True,) * len(rows)
-        return self._united_one_by_one(rows, apart, snapshot)
-
-    def _united_one_by_one(
-        self, rows: list[Row], apart: list[Row], snapshot: Snapshot
-    ) -> tuple[bool, ...]:
-        """Find the old rows among those whose sides are still apart.
-
-        Classes have new names after merging: the columns that the request's own terms (and plain
-        values) identify decide.
-        """
-        decoder = self._decoder(snapshot)
+        if not any(firing.members for firing in self._firings):
+            return (True,) * len(self._firings)
+        classes = find_classes(Snapshot(self._egraph), self._nodes, self._tables)
         return tuple(
-            not any(self._same_match(firing, row, other, decoder) for other in apart)
-            for firing, row in zip(self._firings, rows, strict=True)
+            all(
+                one.left in classes and classes[one.left] == classes.get(one.right)
+                for one in firing.members
+            )
+            for firing in self._firings
         )
-
-    def _same_match(self, firing: Firing, before: Row, after: Row, decoder: Decoder) -> bool:
-        """Whether a row read after merging can be the row that ``firing`` was read from."""
-        requested = len(self._batch.nodes)
-        for (_, index), old, new in zip(firing.bindings, before, after, strict=False):
-            if old[0] in BASE_SORTS:
-                if old != new:
-                    return False
-            elif index < requested and index not in decoder.own_ids(new):
-                return False
-        return True
 
 
 class _Claims:
