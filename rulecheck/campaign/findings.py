@@ -73,6 +73,11 @@ def _silent(run: RuleRun, trial: Trial) -> Finding:
         hint = "run 'rulecheck doctor': the engine itself may be broken"
         evidence = Evidence(Verdict.UNTRUSTED, Stage.ENGINE, "RC421", message, hint)
         return _finding(run, evidence, trial)
+    if trial.idle:
+        message = f"the rule fires {trial.fired} times and only ever unites a term with itself"
+        hint = "the new term is the old one: change what the rule builds, or remove the rule"
+        evidence = Evidence(Verdict.VACUOUS, Stage.ENGINE, "RC305", message, hint)
+        return _finding(run, evidence, trial)
     count = len(trial.instances.instances)
     message = f"never fired on {count} well-formed left sides"
     hint = "a fact that the rule needs is never derived, or a guard compares with a missing term"

@@ -62,12 +62,17 @@ class Pending:
 
 @dataclasses.dataclass(slots=True)
 class Trial:
-    """Everything that happened to one rule."""
+    """Everything that happened to one rule.
+
+    ``fired`` counts matches, ``silent`` instances without one, ``idle`` unions of a term with
+    itself.
+    """
 
     instances: Instances
     pending: list[Pending]
     fired: int = 0
     silent: int = 0
+    idle: int = 0
     failures: list[Failure] = dataclasses.field(default_factory=list)
     errors: list[str] = dataclasses.field(default_factory=list)
     flaws: list[str] = dataclasses.field(default_factory=list)
@@ -163,7 +168,10 @@ class RuleRun:
                 trial.flaws.append(_place(flaw))
                 continue
             for member in firing.members:
-                trial.pending.append(self._plan(chunk[firing.instance], reply, member))
+                if member.left == member.right:
+                    trial.idle += 1
+                else:
+                    trial.pending.append(self._plan(chunk[firing.instance], reply, member))
 
     def _plan(self, instance: Instance, reply: MatchReply, member: Member) -> Pending:
         nodes, vocabulary = reply.nodes, self.shop.vocabulary

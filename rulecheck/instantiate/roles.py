@@ -7,12 +7,11 @@ from collections.abc import Iterator
 
 from rulecheck.instantiate.choices import Candidate, spell
 from rulecheck.instantiate.completion import Completion, OpNode, Role, View, dense
-from rulecheck.instantiate.roles_gemm import PAD, complete_gemm
+from rulecheck.instantiate.roles_gemm import EXTENTS, PAD, complete_gemm
 from rulecheck.records import DType
 
 FLOATS = (DType.F32, DType.BF16, DType.F16, DType.F64, DType.E4M3, DType.E5M2)
 DEFAULT_SHAPES = ((5, 7), (8, 8), (3, 5, 7))
-DEFAULT_MATMULS = ((5, 7, 11), (8, 8, 8), (1, 7, 11), (5, 1, 11))
 CONSTANTS = (2.0, 1 / 64, -1.0, 0.0, 1 / 3, 1.0)
 
 
@@ -29,7 +28,7 @@ def complete_matmul(run: Completion, op: OpNode) -> None:
     run.same_dtype(run.dtype_of(op.node), fields["dtype"], f"the type of {op.key}")
     candidates = []
     for batch in ((), (3,)):
-        for m, n, k in DEFAULT_MATMULS:
+        for m, n, k in EXTENTS:
             out = (*batch, m, n)
             bindings = (
                 (fields["out_shape"], run.shape_term(out)),
@@ -171,7 +170,7 @@ def complete_reduce(run: Completion, op: OpNode) -> None:
     root = run.graph.find(node)
     views = [view for view in run.views.get(root, ()) if len(view.shape) >= 2]
     if not views:
-        views = [dense(shape) for shape in DEFAULT_MATMULS]
+        views = [dense(shape) for shape in EXTENTS]
         run.hints.setdefault(root, views[0])
     fields, candidates = op.fields, []
     for view in views:

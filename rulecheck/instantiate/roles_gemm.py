@@ -11,9 +11,9 @@ from rulecheck.records import DType
 ALPHAS = (1.0, 1 / 64, -1.0, 0.0, 1 / 3, 2.0)
 BETAS = (0.0, 1.0, 0.5, -1.0, 2.0, 1 / 3)
 EPILOGUES = ("DEFAULT", "BIAS", "RELU", "RELU_BIAS", "GELU", "GELU_BIAS")
-# Coprime extents keep axes apart; equal ones hide nothing that a fixed stride would show;
-# an extent of 1 is where leading dimensions degenerate.
-EXTENTS = ((5, 7, 11), (8, 8, 8), (1, 7, 11), (5, 1, 11))
+# Coprime extents keep axes apart; equal ones hide nothing that a fixed stride would show; an
+# extent of 1 is where leading dimensions degenerate; 17 and 9 cross the small tiles (M > 8).
+EXTENTS = ((5, 7, 11), (8, 8, 8), (1, 7, 11), (5, 1, 11), (5, 7, 1), (17, 9, 2))
 # fp8 wants k and m in 16-byte units (CUBLASLT.md section 3).
 FP8_EXTENTS = ((16, 32, 48), (32, 32, 32))
 PAD, FP8_PAD = 3, 16

@@ -7,6 +7,7 @@ are mapped to numbers here, with integer arithmetic and exact divisions only.
 from __future__ import annotations
 
 import enum
+import functools
 import hashlib
 
 import numpy as np
@@ -42,6 +43,7 @@ def draw_inputs(plan: Plan, kind: InputKind, seed: int) -> tuple[bytes, ...]:
     return tuple(drawn)
 
 
+@functools.lru_cache(maxsize=4096)
 def _words(
     label: str, kind: InputKind, seed: int, count: int
 ) -> np.ndarray[tuple[int, ...], np.dtype[np.uint64]]:
