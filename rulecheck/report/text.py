@@ -110,10 +110,15 @@ def _call_lines(evidence: Evidence, width: int) -> list[str]:
 
 
 def _tried_lines(finding: Finding, width: int) -> list[str]:
-    if not finding.tried:
-        return []
-    axes = [f"{axis} {{{', '.join(labels)}}}" for axis, labels in finding.tried]
-    return field("tried", "; ".join(axes), width)
+    """Return the labels that occurred, op by op; an axis is named ``op.field``."""
+    ops: dict[str, list[str]] = {}
+    for axis, labels in finding.tried:
+        op, _, field_name = axis.rpartition(".")
+        ops.setdefault(op, []).append(f"{field_name} {{{', '.join(labels)}}}")
+    lines: list[str] = []
+    for op, axes in ops.items():
+        lines += field("tried", f"{op}: {', '.join(axes)}" if op else ", ".join(axes), width)
+    return lines
 
 
 def _ok_lines(findings: list[Finding], style: Style) -> list[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
+
 import msgspec
 
 from rulecheck.records import Call, Declaration, Expr, Lit, Problem, Span, Var
@@ -140,9 +142,6 @@ class Signatures:
 
 def suggest(name: str, known: list[str]) -> str:
     """Return "Did you mean …?" if a known name is close, else an empty string."""
-    # Imported here: most files need no suggestion, and difflib costs a cold start 5 ms.
-    from difflib import get_close_matches  # noqa: PLC0415  # see above
-
     close = get_close_matches(name, known, n=1, cutoff=0.6)
     return f"Did you mean `{close[0]}`?" if close else ""
 
