@@ -63,7 +63,8 @@ def build_egraph(program: Program) -> Any:
     try:
         attempt(lambda: egraph.run_program(*program.dialect))
     except EngineError as error:
-        raise InternalError(f"the engine does not take the dialect: {error}") from None
+        said = " ".join(str(error).split())
+        raise InternalError(f"the engine does not take the dialect: {said}") from None
     own = program.file.declarations[program.inherited :]
     for declaration in sorted(own, key=lambda item: _ORDER[item.kind]):
         _add(egraph, declaration, [build_declaration(declaration)])
