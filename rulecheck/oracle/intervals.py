@@ -100,10 +100,18 @@ def slack(value: Range, unit: float, roundings: int = 1) -> Floats:
     return moved
 
 
-def monotone(function: Callable[[Floats], Floats], arg: Range) -> Range:
-    """Apply a non-decreasing function."""
+def monotone(function: Callable[[Floats], Floats], arg: Range, infimum: float = -np.inf) -> Range:
+    """Apply a non-decreasing function.
+
+    A range may begin below the function's domain though its value lies inside; the result then
+    begins at the function's ``infimum``.
+    """
     mid = function(arg.mid)
-    return Range.exactly(mid) if arg.is_exact else Range(mid, function(arg.low), function(arg.high))
+    if arg.is_exact:
+        return Range.exactly(mid)
+    low = function(arg.low)
+    low = np.where(np.isnan(low) & ~np.isnan(mid), infimum, low)
+    return Range(mid, low, function(arg.high))
 
 
 def widen(value: Range, amount: Floats) -> Range:

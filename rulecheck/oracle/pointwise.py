@@ -48,5 +48,5 @@ POINTWISE: dict[str, PointwiseOp] = {
     "Log2": _rounded(lambda a: monotone(np.log2, a), FUNCTION_ROUNDINGS),
     "Sin": lambda unit, a: sine(a, unit),
     "Recip": _rounded(reciprocal, FUNCTION_ROUNDINGS),
-    "Sqrt": _rounded(lambda a: monotone(np.sqrt, a), FUNCTION_ROUNDINGS),
+    "Sqrt": _rounded(lambda a: monotone(np.sqrt, a, infimum=0.0), FUNCTION_ROUNDINGS),
 }
