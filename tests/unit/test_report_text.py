@@ -33,7 +33,7 @@ def test_a_finding_has_place_source_values_call_hint_and_replay() -> None:
     assert "   C (c_dtype): expected Bf16, actual F32" in lines
     assert "   call: c_dtype Bf16 → F32, d_dtype Bf16 → F32" in lines
     assert "   cases: 36 agrees, 18 misread; 54 cases, 0 elements" in lines
-    assert "   tried: alpha {1, 1/64, -1}; beta {0, 1, 1/3}" in lines
+    assert "   tried: alpha {1, 1/64, -1}, beta {0, 1, 1/3}" in lines
     assert "   hint: restrict the rule to beta = 0, or cast C in the new input list" in lines
     assert f"   replay: rulecheck replay {samples.TOKEN}" in lines
 
