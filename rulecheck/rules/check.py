@@ -140,13 +140,14 @@ class _Sorts:
         self._tables = signatures.tables
         self._signatures = signatures
         self._sorts: dict[str, str] = {}
-        self._scope: set[str] | None = None  # None while the body is read: it binds
+        self._scope: set[str] = set()
+        self._in_head = False  # a body binds variables, a head only uses them
         self._changed = False
 
     def check(self, rule: Rule) -> Problem | None:
         try:
             self._settle(rule.body)
-            self._scope = set(self._sorts)
+            self._scope, self._in_head = set(self._sorts), True
             for action in rule.head:
                 self._action(action)
         except _Stop as stop:
@@ -186,7 +187,7 @@ class _Sorts:
                 self._fact(fact)
             if not self._changed:
                 break
-        loose = ungrounded(body, self._tables)
+        loose = ungrounded(body, self._tables) or self._unsorted(body)
         if loose is not None:
             raise _Stop(
                 f"Nothing in the body tells what `{loose.name}` is.",
@@ -194,6 +195,12 @@ class _Sorts:
                 loose.span,
                 loose.name,
             )
+
+    def _unsorted(self, body: tuple[Fact, ...]) -> Var | None:
+        """Return a variable whose sort has not come out of all the rounds."""
+        parts = (part for fact in body for expr in expressions(fact) for part in walk(expr))
+        variables = (part for part in parts if isinstance(part, Var) and part.name != WILDCARD)
+        return next((part for part in variables if part.name not in self._sorts), None)
 
     def _fact(self, fact: Fact) -> None:
         if isinstance(fact, Holds):
@@ -223,8 +230,7 @@ class _Sorts:
                 self._row(action)
 
     def _define(self, action: Let) -> None:
-        scope = self._scope if self._scope is not None else set()
-        if action.name in scope:
+        if action.name in self._scope:
             raise _Stop(
                 f"`{action.name}` is bound already.",
                 "Choose another name.",
@@ -232,7 +238,7 @@ class _Sorts:
                 action.name,
             )
         sort = self._infer(action.expr, None)
-        scope.add(action.name)
+        self._scope.add(action.name)
         if sort is not None:
             self._sorts[action.name] = sort
 
@@ -267,9 +273,9 @@ class _Sorts:
                 return self._primitive(expr, expected)
 
     def _variable(self, expr: Var, expected: str | None) -> str | None:
-        if expr.name == WILDCARD and self._scope is None:
+        if expr.name == WILDCARD and not self._in_head:
             return expected
-        if self._scope is not None and expr.name not in self._scope:
+        if self._in_head and expr.name not in self._scope:
             raise _Stop(
                 f"Nothing binds `{expr.name}`.",
                 suggest(expr.name, sorted(self._scope)) or "Bind it in the body, or with `let`.",
@@ -287,7 +293,7 @@ class _Sorts:
         return self._agree(expr, known, expected)
 
     def _table(self, expr: Call, known: Declaration, expected: str | None) -> str | None:
-        if known.kind == "function" and self._scope is not None:
+        if known.kind == "function" and self._in_head:
             raise _Stop(
                 f"A head may not look `{expr.fn}` up.",
                 f"Bind its value in the body: `(= ?value ({expr.fn} …))`.",

@@ -120,17 +120,19 @@ def test_words_that_are_refused_are_refused_bare(command: str) -> None:
     assert (found.kind, found.subject, place(found)[:2]) == ("refused", command, (1, 2))
 
 
-def test_a_command_that_expands_while_parsed_is_caught_by_its_class() -> None:
-    """The second look: should the first word ever mean more, its commands are still refused."""
-    commands, _ = Parser()("(run-schedule (saturate (run)))")
+@pytest.mark.parametrize("text", ["(run-schedule (saturate (run)))", "(let $x 1)", '(panic "x")'])
+def test_a_command_behind_an_innocent_word_is_caught_by_its_class(text: str) -> None:
+    """The second look: should a first word ever turn into more, its commands are still refused."""
+    commands, error = Parser()(text)
+    assert error is None
 
-    def parse(text: str) -> tuple[list[object], str | None]:
-        del text
+    def parse(_: str) -> tuple[list[object], None]:
         return commands, None
 
-    file = read_file(FILE, b"(sort A)\n", dialect(), parse, Limits())
-    assert [one.kind for one in file.problems] == ["refused"]
-    assert file.declarations == dialect().declarations
+    file = read_file(FILE, b"(narrow (F16))\n(sort A)\n", dialect(), parse, Limits())
+    assert [found.kind for found in file.problems] == ["refused", "refused"]
+    assert [place(found)[0] for found in file.problems] == [1, 2]
+    assert (file.declarations, file.facts) == (dialect().declarations, ())
 
 
 @pytest.mark.parametrize(
@@ -157,7 +159,7 @@ def test_damaged_files_are_answered_in_bounded_time(
 ) -> None:
     begin_s = time.process_time()
     file = read(data)
-    assert time.process_time() - begin_s < 3
+    assert time.process_time() - begin_s < 10
     assert file.rules == ()
     assert (file.problems[0].kind, place(file.problems[0])[:2]) == (kind, (line, column))
     assert file.problems[0].hint

@@ -22,7 +22,7 @@ from rulecheck.records import (
     Union,
     Var,
 )
-from rulecheck.rules.parse import read_dialect
+from rulecheck.rules.parse import place_message, read_dialect
 from rulecheck.rules.printer import print_action, print_fact
 from tests.toy import FILE, dialect, place, problem, read
 
@@ -241,6 +241,10 @@ DIAGNOSTICS = [
     ("(unstable-combined-ruleset c backend nope)", "unknown-name", (1, 1, 1, 43), "nope", ""),
     ("(unstable-combined-ruleset c backend c)", "refused", (1, 1, 1, 40), "c", "own list"),
     ("()", "syntax", (1, 1, 1, 2), None, "Remove"),
+    ("(rule ((narrow ?t)) () :ruleset all)\n(unstable-combined-ruleset all backend types)", "type",
+     (1, 2, 1, 6), "all", "Use one of backend, types"),
+    ("(rule ((narrow ?t)) ((let x (+ 1 1.0))))", "type", (1, 29, 1, 38), "+", "`to-f64` converts"),
+    ("(rule ((narrow _)) ((narrow _)))", "type", (1, 29, 1, 30), "_", "Bind it"),
 ]  # fmt: skip
 
 
@@ -265,6 +269,49 @@ def test_the_rest_of_the_file_is_still_read(
     file = read(f"{text}\n{RULE}")
     assert [rule.name for rule in file.rules] == ["r"]
     assert len(file.problems) == 1
+
+
+def test_rulesets_that_combine_each_other() -> None:
+    file = read("(unstable-combined-ruleset a b)\n(unstable-combined-ruleset b a)")
+    first, second = file.problems
+    assert (first.kind, first.subject, place(first)[:2]) == ("refused", "a", (1, 1))
+    assert (second.kind, second.subject) == ("unknown-name", "a"), "a was left out"
+
+
+def test_a_row_of_what_is_no_relation_after_all() -> None:
+    file = read("(relation Cast (i64))\n(Cast 1)")
+    assert [(found.kind, found.subject) for found in file.problems] == [
+        ("duplicate", "Cast"),
+        ("refused", "Cast"),
+    ]
+    assert file.facts == ()
+
+
+@pytest.mark.parametrize(
+    ("message", "said", "line", "column"),
+    [
+        ("At 7:3 of rules/file.egg\nno good", "The engine says: No good.", 7, 3),
+        ("At 7:3 of other.egg\nno good.", "The engine says: No good.", 2, 1),
+        ("the engine panicked: it broke", "The engine says: The engine panicked: it broke.", 2, 1),
+        ("In 9:1-4: (f)", "The engine says: In 9:1-4: (f).", 2, 1),
+    ],
+)
+def test_the_engines_messages_are_taken_apart(
+    message: str, said: str, line: int, column: int
+) -> None:
+    text, span = place_message(message, Span(FILE, 2, 1, 2, 9))
+    assert (text, span.line, span.column) == (said, line, column)
+
+
+def test_unit_is_a_literal() -> None:
+    text = "(function done (Buf) Unit :no-merge)\n(rule ((Add ?a ?b)) ((set (done ?a) ())))"
+    rule = only_rule(text)
+    assert print_action(rule.head[0]) == "(set (done ?a) ())"
+
+
+def test_a_merge_may_be_a_literal() -> None:
+    file = read("(function done (Buf) i64 :merge 1)")
+    assert file.problems == ()
 
 
 def test_two_rules_of_one_name() -> None:
@@ -333,9 +380,13 @@ def test_sort_inference_takes_bounded_time() -> None:
     deep = "?x"
     for _ in range(180):
         deep = f"(+ {deep} ?y)"
-    chain = " ".join(f"(= ?v{i} (+ ?v{i + 1} 1))" for i in range(300))
     assert read(f"(rule ((= ?z {deep}) (N ?x) (N ?y)) ())").problems == ()
-    read(f"(rule ({chain} (N ?v300)) ())")
+    chain = [f"(= ?v{i} (+ ?v{i + 1} ?v{i + 1}))" for i in range(300)]
+    forwards = " ".join([*chain[::-1], "(N ?v300)"])
+    assert read(f"(rule ({forwards}) ())").problems == ()
+    backwards = " ".join([*chain, "(N ?v300)"])
+    found = problem(f"(rule ({backwards}) ())")
+    assert (found.kind, found.subject, place(found)[:2]) == ("type", "?v0", (1, 11))
 
 
 def test_a_wrong_dialect_is_reported() -> None:

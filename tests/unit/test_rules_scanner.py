@@ -145,7 +145,7 @@ def test_a_form_that_would_cost_the_parser_too_much_is_left_out() -> None:
 def test_hostile_text_is_scanned_in_linear_time(text: str) -> None:
     begin_s = time.process_time()
     scan(PATH, text.encode(), Limits())
-    assert time.process_time() - begin_s < 3
+    assert time.process_time() - begin_s < 10
 
 
 @pytest.mark.parametrize(
