@@ -7,6 +7,7 @@ import functools
 import pytest
 
 from rulecheck.egraph import instrument
+from rulecheck.egraph.bindings import Parser
 from rulecheck.egraph.load import Program, RejectedError, build_egraph, read_header
 from rulecheck.egraph.match import Session
 from rulecheck.records import (
@@ -21,6 +22,7 @@ from rulecheck.records import (
     Span,
     TermTable,
 )
+from rulecheck.rules.parse import read_dialect, read_file
 from tests.toy import DIALECT, Terms, dialect, read
 
 NOWHERE = Span("", 0, 0, 0, 0)
@@ -355,6 +357,54 @@ def test_context_without_growth_that_never_rests_is_stopped() -> None:
     reply = match(text, terms.batch(double_cast(terms, 1)))
     assert reply.error is not None
     assert "does not come to rest in 256 iterations" in reply.error
+
+
+def custom(dialect_text: str, text: str) -> Session:
+    """Load a file over another dialect than the toy one."""
+    base = read_dialect("d.egg", dialect_text, Parser(), Limits())
+    assert base.problems == ()
+    file = read_file("f.egg", text.encode(), base, Parser(), Limits())
+    assert file.problems == ()
+    inherited = len(base.declarations)
+    return Session(Program(base.commands, read_header(dialect_text), file, inherited))
+
+
+def test_rulesets_that_undo_each_other_are_stopped() -> None:
+    session_ = custom(
+        """; rulecheck-schedule: left right
+        (ruleset left) (ruleset right)
+        (datatype Side (Left) (Right)) (datatype Coin (Flip i64))
+        (function side (Coin) Side :merge new)
+        (rule ((= ?c (Flip ?i))) ((set (side ?c) (Left))) :ruleset left)
+        (rule ((= (Right) (side ?c))) ((set (side ?c) (Left))) :ruleset left)
+        (rule ((= (Left) (side ?c))) ((set (side ?c) (Right))) :ruleset right)
+        """,
+        "(rule ((= ?c (Flip ?i))) ((union ?c (Flip 2))))",
+    )
+    terms = TermTable()
+    coin = terms.add("Flip", terms.literal("i64", 1))
+    batch = InstanceBatch(tuple(terms.nodes), ((coin,),))
+    reply = session_.match(MatchRequest(0, batch, Limits()))
+    assert reply.error == "limit: the facts do not come to rest in 64 rounds"
+
+
+def test_a_class_without_a_term_is_told() -> None:
+    """The dialect derives a term, and deletes it while a relation still knows its class."""
+    session_ = custom(
+        """; rulecheck-schedule: derive clean
+        (ruleset derive) (ruleset clean)
+        (datatype Num (N i64) (Twice Num))
+        (relation seen (Num Num))
+        (rule ((= ?n (N ?i))) ((seen ?n (Twice ?n))) :ruleset derive)
+        (rule ((= ?t (Twice ?n)) (seen ?n ?t)) ((delete (Twice ?n))) :ruleset clean)
+        """,
+        "(rule ((seen ?n ?t)) ((union ?n ?t)))",
+    )
+    terms = TermTable()
+    number = terms.add("N", terms.literal("i64", 1))
+    batch = InstanceBatch(tuple(terms.nodes), ((number,),))
+    reply = session_.match(MatchRequest(0, batch, Limits()))
+    assert reply.error == "unreadable: a class of sort Num holds no term"
 
 
 def test_an_undeclared_op_in_a_batch_is_an_error() -> None:

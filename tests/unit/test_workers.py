@@ -7,10 +7,11 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from rulecheck.records import Failure, FailureKind
-from rulecheck.workers import Worker, explain_exit
+from rulecheck.workers import Worker, explain_exit, serve_pipes
 from tests.misbehaving import Done, Order
 
 ROOT = str(Path(__file__).parents[2])
@@ -178,6 +179,22 @@ def test_the_child_sees_only_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> N
     assert b"RAYON_NUM_THREADS=1" in variables
     assert b"RUST_BACKTRACE=0" in variables
     assert not any(variable.startswith(b"SECRET") for variable in variables)
+
+
+def test_the_childs_side_answers_until_its_input_ends() -> None:
+    (requests, send), (receive, replies) = os.pipe(), os.pipe()
+    for text in ("a", "é"):
+        body = msgspec.msgpack.encode(Order("echo", text))
+        os.write(send, len(body).to_bytes(4, "big") + body)
+    os.write(send, b"\x00\x00")  # an input that ends inside a header ends the service, no more
+    os.close(send)
+    serve_pipes(lambda order: Done(order.text.upper(), 1), Order, requests, replies)
+    os.close(replies)
+    answered = os.read(receive, 1000)
+    frames = [msgspec.msgpack.encode(Done(text, 1)) for text in ("A", "É")]
+    assert answered == b"".join(len(frame).to_bytes(4, "big") + frame for frame in frames)
+    os.close(requests)
+    os.close(receive)
 
 
 def test_explanations_keep_the_last_words() -> None:
