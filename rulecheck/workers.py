@@ -7,6 +7,7 @@ read or written without a deadline.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import selectors
 import signal
@@ -164,6 +165,13 @@ class Worker(Generic[Reply]):
     def close(self) -> None:
         """Stop the child and everything it started. A later request starts a new one."""
         self._kill()
+
+    def interrupt(self) -> None:
+        """Kill the child from another thread: a request that waits for it fails at once."""
+        process = self._process
+        if process is not None and process.poll() is None:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL)
 
     def __enter__(self) -> Self:
         """Start the child."""

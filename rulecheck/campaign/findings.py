@@ -62,17 +62,9 @@ def _no_instance(run: RuleRun, reason: str) -> Finding:
 
 def _silent(run: RuleRun, trial: Trial) -> Finding:
     """Instances were built, but no member came out of the engine."""
-    if trial.failures:
-        return _finding(run, _engine_failure(trial.failures[0]), trial)
-    if trial.errors:
-        message = f"the engine stops with an error when the rule is applied: {trial.errors[0]}"
-        hint = "the message is the engine's own; a set that conflicts or a panic stops saturation"
-        return _finding(run, Evidence(Verdict.CRASH, Stage.ENGINE, "RC441", message, hint), trial)
-    if trial.flaws:
-        message = f"the engine reports a match that does not hold: {trial.flaws[0]}"
-        hint = "run 'rulecheck doctor': the engine itself may be broken"
-        evidence = Evidence(Verdict.UNTRUSTED, Stage.ENGINE, "RC421", message, hint)
-        return _finding(run, evidence, trial)
+    broken = _engine_evidence(trial)
+    if broken is not None:
+        return _finding(run, broken, trial)
     if trial.idle:
         message = f"the rule fires {trial.fired} times and only ever unites a term with itself"
         hint = "the new term is the old one: change what the rule builds, or remove the rule"
@@ -82,6 +74,31 @@ def _silent(run: RuleRun, trial: Trial) -> Finding:
     message = f"never fired on {count} well-formed left sides"
     hint = "a fact that the rule needs is never derived, or a guard compares with a missing term"
     return _finding(run, Evidence(Verdict.VACUOUS, Stage.ENGINE, "RC402", message, hint), trial)
+
+
+def _engine_evidence(trial: Trial) -> Evidence | None:
+    """The worst that the engine did: it died, stopped with an error, or matched wrongly."""
+    found = [_engine_failure(failure) for failure in trial.failures]
+    found += [_engine_error(error) for error in trial.errors]
+    found += [_false_match(flaw) for flaw in trial.flaws]
+    return min(found, key=lambda evidence: badness(evidence.verdict), default=None)
+
+
+def _engine_error(error: str) -> Evidence:
+    """The engine answered, but with an error or at a limit."""
+    if error.startswith("limit: "):
+        message = f"a limit was reached: {error.removeprefix('limit: ')}"
+        hint = "look for a rule that feeds itself or joins everything with everything"
+        return Evidence(Verdict.TIMEOUT, Stage.ENGINE, "RC431", message, hint)
+    message = f"the engine stops with an error when the rule is applied: {error}"
+    hint = "the message is the engine's own; a set that conflicts or a panic stops saturation"
+    return Evidence(Verdict.CRASH, Stage.ENGINE, "RC441", message, hint)
+
+
+def _false_match(flaw: str) -> Evidence:
+    message = f"the engine reports a match that does not hold: {flaw}"
+    hint = "run 'rulecheck doctor': the engine itself may be broken"
+    return Evidence(Verdict.UNTRUSTED, Stage.ENGINE, "RC421", message, hint)
 
 
 def _engine_failure(failure: Failure) -> Evidence:
@@ -99,9 +116,9 @@ def _summarize(run: RuleRun, trial: Trial, results: Sequence[CaseResult]) -> Fin
     order = sorted(range(len(results)), key=lambda index: _rank(results[index], index))
     chosen = results[order[0]]
     evidence = chosen.evidence
-    broken_engine = [_engine_failure(failure) for failure in trial.failures]
-    if broken_engine and badness(broken_engine[0].verdict) < badness(evidence.verdict):
-        return _finding(run, broken_engine[0], trial, results)
+    broken = _engine_evidence(trial)
+    if broken is not None and badness(broken.verdict) < badness(evidence.verdict):
+        return _finding(run, broken, trial, results)
     member = trial.pending[order[0]]
     finding = _finding(run, evidence, trial, results)
     if evidence.verdict is Verdict.AGREES:
@@ -214,6 +231,8 @@ def _notes(trial: Trial | None, evidence: Evidence, results: Sequence[CaseResult
         )
     if trial.silent:
         notes.append(f"the rule did not fire on {trial.silent} further left sides")
+    if trial.astray:
+        notes.append(f"{trial.astray} matches lie in no single left side and were not judged")
     if trial.errors:
         notes.append(f"the engine reported an error when it applied the rule: {trial.errors[0]}")
     return notes

@@ -17,9 +17,9 @@ from rulecheck.records import (
     CaseResult,
     Comparable,
     Evidence,
-    Fact,
     Failure,
     FailureKind,
+    Firing,
     GemmCall,
     GemmStep,
     InstanceBatch,
@@ -65,7 +65,7 @@ class Trial:
     """Everything that happened to one rule.
 
     ``fired`` counts matches, ``silent`` instances without one, ``idle`` unions of a term with
-    itself.
+    itself, ``astray`` matches that lie in no single instance and are not judged.
     """
 
     instances: Instances
@@ -73,6 +73,7 @@ class Trial:
     fired: int = 0
     silent: int = 0
     idle: int = 0
+    astray: int = 0
     failures: list[Failure] = dataclasses.field(default_factory=list)
     errors: list[str] = dataclasses.field(default_factory=list)
     flaws: list[str] = dataclasses.field(default_factory=list)
@@ -94,7 +95,7 @@ class RuleRun:
             rows=table_rows(file, self.table),
             types=shop.types,
         )
-        self._flaws: dict[int, str | None] = {}
+        self._counts: dict[Instance, dict[str, int]] = {}
 
     def instances(
         self, preferences: Mapping[str, str] | None = None, *, only: bool = False
@@ -141,37 +142,54 @@ class RuleRun:
         roots = tuple(
             tuple(table.copy_from(known, root) for root in instance.roots) for instance in chunk
         )
-        reply = self.shop.engine.match(self.index, InstanceBatch(tuple(table.nodes), roots))
-        if isinstance(reply, Failure):
-            if len(chunk) > 1:  # find the one instance that the engine dies of
-                middle = len(chunk) // 2
-                self._apply_chunk(chunk[:middle], trial)
-                self._apply_chunk(chunk[middle:], trial)
-            else:
-                trial.failures.append(reply)
-            return
+        reply = self.shop.match(self.index, InstanceBatch(tuple(table.nodes), roots))
+        if isinstance(reply, MatchReply):
+            self._take(chunk, reply, len(table.nodes), trial)
+        elif len(chunk) > 1:  # find the one instance that the engine dies of
+            middle = len(chunk) // 2
+            self._apply_chunk(chunk[:middle], trial)
+            self._apply_chunk(chunk[middle:], trial)
+        else:
+            trial.failures.append(reply)
+
+    def _take(
+        self, chunk: Sequence[Instance], reply: MatchReply, requested: int, trial: Trial
+    ) -> None:
+        """Turn a reply into pending members. ``requested`` is the number of terms sent."""
         if reply.error is not None:
             trial.errors.append(reply.error)
+        elif not all(reply.united):
+            trial.flaws.append("the engine matched, but did not unite the two sides")
         fired = {firing.instance for firing in reply.firings}
         trial.silent += sum(position not in fired for position in range(len(chunk)))
         trial.fired += len(reply.firings)
-        reader = TermReader(reply.nodes, self.shop.vocabulary.encoding)
-
-        def equal(_sort: str, left: int, right: int) -> bool:
-            return reader.same_expression(left, right)
-
         for firing in reply.firings:
             if firing.instance is None:
+                trial.astray += 1
                 continue
-            flaw = rematch.rematch(self.rule, firing, reply.nodes, self.file.declarations, equal)
+            flaw = self._rematch(reply, firing)
             if flaw is not None:
-                trial.flaws.append(_place(flaw))
+                trial.flaws.append(flaw)
                 continue
             for member in firing.members:
                 if member.left == member.right:
                     trial.idle += 1
                 else:
-                    trial.pending.append(self._plan(chunk[firing.instance], reply, member))
+                    claim = _orient(member, requested)
+                    trial.pending.append(self._plan(chunk[firing.instance], reply, claim))
+
+    def _rematch(self, reply: MatchReply, firing: Firing) -> str | None:
+        """The place of a fact that does not hold for what the engine bound, or None."""
+        reader = TermReader(reply.nodes, self.shop.vocabulary.encoding)
+
+        def equal(_sort: str, left: int, right: int) -> bool:
+            return reader.equal(left, right)
+
+        declared = self.file.declarations
+        fact = rematch.rematch(self.rule, firing, reply.nodes, declared, equal)
+        if fact is None:
+            return None
+        return f"the fact at line {fact.span.line}, column {fact.span.column}"
 
     def _plan(self, instance: Instance, reply: MatchReply, member: Member) -> Pending:
         nodes, vocabulary = reply.nodes, self.shop.vocabulary
@@ -189,15 +207,15 @@ class RuleRun:
                 "state the claim on the ops that use the term",
             )
             return pending
-        original = plan.build(nodes, member.left, vocabulary)
-        if isinstance(original, Failure):
-            pending.evidence = failed(original, Stage.PLAN)
-            return pending
-        counts = {leaf.label: original.values[leaf.value].count for leaf in original.inputs}
+        counts = self._leaf_counts(instance)
+        original = plan.build(nodes, member.left, vocabulary, counts)
         built = plan.build(nodes, member.right, vocabulary, counts)
-        if isinstance(built, Failure):
-            pending.evidence = failed(built, Stage.PLAN)
-            return pending
+        for item in (original, built):
+            if isinstance(item, Failure):
+                pending.evidence = failed(item, Stage.PLAN)
+                return pending
+        assert isinstance(original, Plan)
+        assert isinstance(built, Plan)
         violations = contract.check_plan(built) or _result_violations(original, built)
         claimed = self._claimed(nodes, member, built)
         if violations or claimed is not None:
@@ -206,6 +224,19 @@ class RuleRun:
         if pending.evidence is not None:
             pending.evidence = with_calls(pending.evidence, pending.plans)
         return pending
+
+    def _leaf_counts(self, instance: Instance) -> dict[str, int]:
+        """How large each input is: what the whole instance reads of it, by label."""
+        found = self._counts.get(instance)
+        if found is None:
+            found = self._counts[instance] = {}
+            for root in instance.roots:
+                built = plan.build(self.table.nodes, root, self.shop.vocabulary)
+                if isinstance(built, Plan):
+                    for leaf in built.inputs:
+                        count = built.values[leaf.value].count
+                        found[leaf.label] = max(found.get(leaf.label, 0), count)
+        return found
 
     def _claimed(self, nodes: tuple[Node, ...], member: Member, built: Plan) -> str | None:
         """The type that the rule sets for the new term, if the member writes another."""
@@ -291,10 +322,6 @@ def with_calls(evidence: Evidence, plans: Comparable) -> Evidence:
     )
 
 
-def _place(fact: Fact) -> str:
-    return f"the fact at line {fact.span.line}, column {fact.span.column}"
-
-
 def _result_violations(original: Plan, member: Plan) -> tuple[Violation, ...]:
     """Both members of a class are one buffer: of one type and one size."""
     ours, theirs = (item.values[item.result] for item in (original, member))
@@ -343,6 +370,13 @@ def _last_call(built: Plan) -> GemmCall | None:
         if isinstance(step, GemmStep):
             return step.call
     return None
+
+
+def _orient(member: Member, known_terms: int) -> Member:
+    """Put the term that was there before on the left: ``union`` takes its sides in any order."""
+    if member.left >= known_terms > member.right:
+        return msgspec.structs.replace(member, left=member.right, right=member.left)
+    return member
 
 
 def _contains(nodes: Sequence[Node], outer: int, inner: int) -> bool:

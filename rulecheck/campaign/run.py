@@ -99,14 +99,17 @@ class _Crew:
     def judge(self, progress: Progress) -> list[Finding]:
         """Judge all rules that were read."""
         jobs = min(self._settings.jobs or usable_cores(), len(self._tasks), MAX_JOBS)
-        for _ in range(jobs - 1):
-            self._idle.put(self._stack.enter_context(Workshop(self._settings)))
+        more = [self._stack.enter_context(Workshop(self._settings)) for _ in range(jobs - 1)]
+        for shop in more:
+            self._idle.put(shop)
         with concurrent.futures.ThreadPoolExecutor(max(jobs, 1)) as pool:
             waiting = [pool.submit(self._judge_one, task, progress) for task in self._tasks]
             try:
                 return [future.result() for future in waiting]
             except BaseException:
                 pool.shutdown(wait=False, cancel_futures=True)
+                for shop in (self._first, *more):
+                    shop.stop()
                 raise
 
     def _judge_one(self, task: tuple[str, int], progress: Progress) -> Finding:

@@ -18,11 +18,14 @@ from rulecheck.records import (
     Declaration,
     DType,
     Failure,
+    FailureKind,
+    InstanceBatch,
     Judged,
     JudgeReply,
     JudgeRequest,
     Limits,
     Lit,
+    MatchReply,
     RuleFile,
     Settings,
     TermTable,
@@ -34,6 +37,7 @@ NUMERICS = "rulecheck.children.numerics"
 BATCH_TIMEOUT_S = 60.0
 CASE_TIMEOUT_S = 30.0
 CHUNK = 24
+_STOPPED = Failure(FailureKind.CRASH, "The run was interrupted.")
 
 
 class Workshop:
@@ -54,6 +58,7 @@ class Workshop:
         self._numerics: Worker[JudgeReply | Failure] = Worker(NUMERICS, JudgeReply | Failure)
         self.types = supported_types()
         self._loaded: tuple[str, RuleFile | Failure] | None = None
+        self._stopped = False
 
     def __enter__(self) -> Self:
         """Start both children; they import while the parent reads files."""
@@ -70,6 +75,16 @@ class Workshop:
         """Stop both children."""
         self.engine.close()
         self._numerics.close()
+
+    def stop(self) -> None:
+        """Give up, from another thread: what waits fails at once, and nothing is retried."""
+        self._stopped = True
+        self.engine.interrupt()
+        self._numerics.interrupt()
+
+    def match(self, rule_index: int, batch: InstanceBatch) -> MatchReply | Failure:
+        """Apply one rule of the loaded file to a batch of instances."""
+        return _STOPPED if self._stopped else self.engine.match(rule_index, batch)
 
     def load(self, path: str) -> RuleFile | Failure:
         """Read a rule file through the engine's child, unless it is loaded already.
@@ -102,6 +117,8 @@ class Workshop:
     def _ask(
         self, items: Sequence[Comparable], elements: int, timeout_s: float
     ) -> JudgeReply | Failure:
+        if self._stopped:
+            return _STOPPED
         settings = self.settings
         request = JudgeRequest(settings.backend, settings.seed, tuple(items), elements)
         return self._numerics.request(request, timeout_s)

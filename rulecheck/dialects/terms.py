@@ -99,6 +99,19 @@ class TermReader:
                 return False
         return True
 
+    def equal(self, left: int, right: int) -> bool:
+        """Whether two terms are one value in the dialect's algebra: part by part, or as numbers."""
+        if left == right:
+            return True
+        first, second = self.nodes[left], self.nodes[right]
+        if first.value is not None or second.value is not None:
+            return first.fn == second.fn and first.value == second.value
+        if first.fn == second.fn and len(first.args) == len(second.args) and first.args:
+            pairs = zip(first.args, second.args, strict=True)
+            if all(self.equal(one, other) for one, other in pairs):
+                return True
+        return self.same_expression(left, right)
+
     def expressions(self, term: int) -> list[int] | None:
         """The elements of an expression list; None if it is not spelled out."""
         return self._chain(term, self.encoding.list_cons, self.encoding.list_nil)

@@ -83,6 +83,10 @@ class Engine:
         """Stop the child."""
         self._worker.close()
 
+    def interrupt(self) -> None:
+        """Kill the child from another thread."""
+        self._worker.interrupt()
+
     def __enter__(self) -> Self:
         """Start the child."""
         self.start()

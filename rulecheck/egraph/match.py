@@ -136,7 +136,7 @@ class _Match:
     def _firing(self, row: Row, decoder: Decoder, claims: _Claims) -> Firing:
         variables = self._rule.variables
         bound, sides = row[: len(variables)], row[len(variables) :]
-        instance = decoder.instance(sides[:1] or bound)
+        instance = decoder.instance((*sides, *bound))
         bindings = tuple(
             (name, decoder.decode(key, instance))
             for (name, _), key in zip(variables, bound, strict=True)

@@ -72,7 +72,7 @@ class Binding:
     def _unify(self, node: int, term: int) -> bool:
         root = self.graph.find(node)
         if root in self.values:
-            return self.equal(self.values[root], term)
+            return self.reader.equal(self.values[root], term)
         literal = self.graph.literals.get(root)
         if literal is not None and not self._same_literal(literal[1], term):
             return False
@@ -196,19 +196,6 @@ class Binding:
                 return self.table.add(call.fn, *(arg for arg in args if arg is not None))
         return None
 
-    def equal(self, left: int, right: int) -> bool:
-        """Whether two ground terms denote one value in the dialect's algebra."""
-        if left == right:
-            return True
-        first, second = self.table.nodes[left], self.table.nodes[right]
-        if first.value is not None or second.value is not None:
-            return first.fn == second.fn and first.value == second.value
-        if first.fn == second.fn and len(first.args) == len(second.args) and first.args:
-            pairs = zip(first.args, second.args, strict=True)
-            if all(self.equal(one, other) for one, other in pairs):
-                return True
-        return self.reader.same_expression(left, right)
-
     def broken(self, since: int | None = None) -> Constraint | None:
         """The first guard or table row that is certainly violated by what is bound.
 
@@ -227,7 +214,7 @@ class Binding:
 
     def _holds(self, fn: str, terms: list[int]) -> bool:
         if fn == "!=":
-            return not self.equal(terms[0], terms[1])
+            return not self.reader.equal(terms[0], terms[1])
         if fn in _COMPARE:
             left, right = (self.table.nodes[term].value for term in terms)
             if isinstance(left, str) or isinstance(right, str) or left is None or right is None:

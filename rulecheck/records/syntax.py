@@ -50,7 +50,7 @@ class Eq(msgspec.Struct, frozen=True, tag=True):
 
 
 class Holds(msgspec.Struct, frozen=True, tag=True):
-    """A bare fact in a body: a relation row, a guard such as ``(!= a b)``, or a term that exists."""
+    """A bare fact in a body: a relation row, a guard such as ``(!= a b)``, or an existing term."""
 
     expr: Expr
     span: Span

@@ -11,6 +11,8 @@ from rulecheck.rules.allowlist import BASE_SORTS, REFUSED_SORTS, is_reserved
 
 # Merging must give the same value whatever the order of arrival allows, and touch nothing else.
 _MERGE_VARIABLES = frozenset({"old", "new"})
+# Longer than any name that someone mistypes; comparing a million characters takes long.
+_MAX_NAME = 100
 _MERGE_CALLS = frozenset({"min", "max", "and", "or"})
 
 
@@ -142,6 +144,8 @@ class Signatures:
 
 def suggest(name: str, known: list[str]) -> str:
     """Return "Did you mean …?" if a known name is close, else an empty string."""
+    if len(name) > _MAX_NAME:
+        return ""
     close = get_close_matches(name, known, n=1, cutoff=0.6)
     return f"Did you mean `{close[0]}`?" if close else ""
 

@@ -24,13 +24,14 @@ from rulecheck.rules.check import check_row, check_rule
 from rulecheck.rules.convert import Converter, Item
 from rulecheck.rules.declare import Signatures, show_place, suggest
 from rulecheck.rules.places import FormPlaces
-from rulecheck.rules.scanner import Form, Places, Scan, scan
+from rulecheck.rules.scanner import Form, Places, Scan, scan, shorten
 
 # One form's text to (the engine's commands, None), or to ([], the engine's message).
 Parser = Callable[[str], tuple[list[Any], str | None]]
 
 # More than this many problems tell nobody more, and a hostile file could have millions.
 _MAX_PROBLEMS = 100
+_MAX_MESSAGE = 400
 
 # "In 1:8-16: (= a b c)" of its parser; "At 3:5 of rules/a.egg" of what was built from records.
 _ENGINE_PLACE = re.compile(r"^(?:In|At) (\d+):(\d+)(?:-[\d:]+)?(?: of )?(?P<file>[^\n]*)\n?")
@@ -142,13 +143,14 @@ class _Reader:
         facts = tuple(row for row in rows if isinstance(row, Call) and self._row(row))
         drafts = [item for item in self._items if isinstance(item, Rule)]
         rules = tuple(rule for draft in drafts for rule in self._rule(draft))
+        problems = [_trim(problem) for problem in self._problems[:_MAX_PROBLEMS]]
         return RuleFile(
             self._path,
             rules,
             (*self._dialect.declarations, *new),
             facts,
             self._scan.directives,
-            tuple(sorted(self._problems[:_MAX_PROBLEMS], key=lambda problem: problem.span)),
+            tuple(sorted(problems, key=lambda problem: problem.span)),
             digest,
         )
 
@@ -223,6 +225,15 @@ class _Reader:
         return [] if problems else [rule]
 
 
+def _trim(problem: Problem) -> Problem:
+    """Keep a problem readable when the name that it is about is a million characters long."""
+    return msgspec.structs.replace(
+        problem,
+        message=shorten(problem.message, _MAX_MESSAGE),
+        subject=None if problem.subject is None else shorten(problem.subject, _MAX_MESSAGE),
+    )
+
+
 def _classes(form: Form) -> frozenset[str]:
     """Return the classes of commands that a form may turn into; a relation's name adds a row."""
     return COMMANDS.get(form.keyword, frozenset({"ActionCommand"}))
@@ -236,4 +247,4 @@ def _declared_words(forms: tuple[Form, ...]) -> frozenset[str]:
 
 def _sentence(text: str) -> str:
     said = text.removeprefix("parse error: ").strip()
-    return f"The engine says: {said[:1].upper()}{said[1:300]}{'' if said.endswith('.') else '.'}"
+    return f"The engine says: {said[:1].upper()}{said[1:]}{'' if said.endswith('.') else '.'}"

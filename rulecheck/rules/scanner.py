@@ -199,7 +199,7 @@ class _Scanner:
         elif not self._open:
             return self._problem(
                 "syntax",
-                f"`{_shorten(token.text)}` stands outside any form.",
+                f"`{shorten(token.text)}` stands outside any form.",
                 "At top level a file holds only (…) forms; is a parenthesis missing or too many?",
                 token,
             )
@@ -255,7 +255,7 @@ class _Scanner:
             return
         key, rest = match["key"], match["rest"]
         if key not in DIRECTIVES:
-            what = f"`RULECHECK-{_shorten(key)}` is no directive."
+            what = f"`RULECHECK-{shorten(key)}` is no directive."
             hint = f"Directives are {', '.join(f'RULECHECK-{name}' for name in DIRECTIVES)}."
         elif not rest.startswith(":"):
             what = f"`RULECHECK-{key}` has no colon."
@@ -273,6 +273,6 @@ class _Scanner:
         return Problem(kind, message, hint, place)
 
 
-def _shorten(text: str) -> str:
+def shorten(text: str, length: int = 40) -> str:
     """Keep a message readable when the offending text is not."""
-    return text if len(text) <= 40 else text[:37] + "…"
+    return text if len(text) <= length else text[: length - 1] + "…"
