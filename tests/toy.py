@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 
 from rulecheck.egraph.bindings import Parser
-from rulecheck.records import InstanceBatch, Limits, Problem, RuleFile, TermTable
+from rulecheck.records import InstanceBatch, Limits, Problem, Rule, RuleFile, TermTable
 from rulecheck.rules.parse import Dialect, read_dialect, read_file
 
 PATH = "toy.egg"
@@ -34,6 +34,10 @@ DIALECT = """
 (rule ((= ?b (Add ?x ?y)) (= ?t (dtype ?x))) ((set (dtype ?b) ?t)) :ruleset types)
 """
 
+RULE = (
+    '(rule ((= ?b (Cast ?a ?n (F32))) (narrow ?t) (= ?t (dtype ?a)))\n  ((union ?b ?a)) :name "r")'
+)
+
 
 @functools.cache
 def dialect() -> Dialect:
@@ -43,6 +47,13 @@ def dialect() -> Dialect:
 def read(text: str | bytes, limits: Limits | None = None) -> RuleFile:
     data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
     return read_file(FILE, data, dialect(), Parser(), limits or Limits())
+
+
+def only_rule(text: str) -> Rule:
+    file = read(text)
+    assert file.problems == ()
+    (rule,) = file.rules
+    return rule
 
 
 def problem(text: str | bytes, limits: Limits | None = None) -> Problem:

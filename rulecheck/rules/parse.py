@@ -246,5 +246,5 @@ def _declared_words(forms: tuple[Form, ...]) -> frozenset[str]:
 
 
 def _sentence(text: str) -> str:
-    said = text.removeprefix("parse error: ").strip()
+    said = shorten(text.removeprefix("parse error: ").strip(), _MAX_MESSAGE)
     return f"The engine says: {said[:1].upper()}{said[1:]}{'' if said.endswith('.') else '.'}"
