@@ -1,0 +1,309 @@
+"""Each bug is planted in the text of a correct rule, and ``check`` must say what it is and where.
+
+The rules are judged unplanted too: a plant that stops working agrees, and fails here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import pytest
+
+from rulecheck import campaign
+from rulecheck.campaign import token
+from rulecheck.campaign.rerun import _rerun
+from rulecheck.campaign.workshop import Workshop
+from rulecheck.records import Finding, RuleFile, Settings, Severity, Verdict
+from tests.rule_texts import COLUMN, RULES, Plant, fields, rename, swap
+
+MISREAD, ILLEGAL, MISMATCH = Verdict.MISREAD, Verdict.ILLEGAL, Verdict.MISMATCH
+ADDED, ELIDED, AGREES = Verdict.ROUNDING_ADDED, Verdict.ROUNDING_ELIDED, Verdict.AGREES
+
+
+class Bug(NamedTuple):
+    """A planted bug: what must be said, on which line (by the field that it names), and how."""
+
+    rule: str
+    plant: Plant
+    verdict: Verdict
+    code: str
+    field: str | None = None
+    hint: str = ""
+
+
+def rounded(name: str, result: str) -> Plant:
+    """Put a cast to Bf16 and back around an input or around the call."""
+    there = f"(Op (Cast (MMul ?m ?n) (Bf16)) (ICons {name} (INil)))"
+    back = f"(Op (Cast (MMul ?m ?n) (F32)) (ICons {there} (INil)))"
+    return swap((result, result.replace(name, back)))
+
+
+ROUND_RESULT = swap(
+    (
+        "(union ?sum (Op",
+        (
+            "(union ?sum (Op (Cast (MMul ?m ?n) (F32)) (ICons "
+            "(Op (Cast (MMul ?m ?n) (Bf16)) (ICons (Op"
+        ),
+    ),
+    (" ; new inputs\n  )", " ; new inputs\n  ) (INil))) (INil)))"),
+)
+CLAIM_F16 = swap(
+    ("(union ?sum (Op", "(let ?new (Op"),
+    (
+        " ; new inputs\n  ))",
+        " ; new inputs\n  ))\n  (set (dtype ?new)\n    (F16) ; new claim\n  ) (union ?sum ?new)",
+    ),
+)
+NEW_INPUTS = "(ICons ?a (ICons ?b (ICons ?r (INil)))) ; new inputs"
+NEW_BIAS = "(ICons ?a (ICons ?b (ICons ?v (INil)))) ; new inputs"
+BF16_BIAS = "(Op (Cast ?m (Bf16)) (ICons ?v (INil)))"
+
+BUGS: dict[str, Bug] = {
+    "residual: swap A and B": Bug(
+        "residual",
+        swap((NEW_INPUTS, "(ICons ?b (ICons ?a (ICons ?r (INil)))) ; new inputs")),
+        MISREAD,
+        "RC202",
+        hint="buffer",
+    ),
+    "residual: drop alpha": Bug(
+        "residual", fields(alpha="1.0"), MISMATCH, "RC301", "alpha", "alpha is 1"
+    ),
+    "residual: double C": Bug("residual", fields(beta="2.0"), MISMATCH, "RC301", "beta", "beta"),
+    "residual: drop C": Bug("residual", fields(beta="0.0"), MISMATCH, "RC301", None, "beta"),
+    "residual: negate C": Bug("residual", fields(beta="-1.0"), MISMATCH, "RC301", "beta", "beta"),
+    "residual: transpose C by its order": Bug(
+        "residual", fields(c_order='"ROW"'), ILLEGAL, "RC204", "c_order", "order"
+    ),
+    "residual: transpose C by its strides": Bug(
+        "residual",
+        swap(
+            (
+                "(= ?rs (ECons (MMul (MIter) ?m) (ECons (MIter) (ENil))))",
+                "(= ?rs (ECons (MIter) (ECons (MMul (MIter) ?n) (ENil))))",
+            )
+        ),
+        MISMATCH,
+        "RC301",
+        hint="axes",
+    ),
+    "residual: shift ldc by one": Bug(
+        "residual", fields(ldc="(MAdd ?m (MNum 1))"), MISREAD, "RC202", "ldc", "ldc"
+    ),
+    "residual: shift lda by one": Bug(
+        "residual", fields(lda="(MAdd ?lda (MNum 1))"), MISREAD, "RC202", "lda", "lda"
+    ),
+    "residual: shift ldb back by one": Bug(
+        "residual", fields(ldb="(MSub ?ldb (MNum 1))"), MISREAD, "RC203", "ldb", "ldb"
+    ),
+    "residual: shift ldd by one": Bug(
+        "residual", fields(ldd="(MAdd ?m (MNum 1))"), MISREAD, "RC207", "ldd", "ldd"
+    ),
+    "residual: read C past its end": Bug(
+        "residual", fields(ldc="(MNum 1000)"), MISREAD, "RC202", "ldc", "ldc"
+    ),
+    "residual: read the batch of C past its end": Bug(
+        "residual",
+        fields(batch_count="(MNum 3)", stride_d="(MMul ?m ?n)", stride_c="(MMul ?m ?n)"),
+        MISREAD,
+        "RC202",
+        "stride_c",
+        "stride_c",
+    ),
+    "residual: round C": Bug("residual", rounded("?r", NEW_INPUTS), ADDED, "RC302", hint="wider"),
+    "residual: round the result": Bug("residual", ROUND_RESULT, ADDED, "RC302", hint="wider"),
+    "residual: add RELU": Bug(
+        "residual", fields(epilogue='"RELU"'), MISMATCH, "RC301", None, "epilogue"
+    ),
+    "residual: add BIAS": Bug("residual", fields(epilogue='"BIAS"'), ILLEGAL, "RC217"),
+    "residual: drop the guard on the epilogue": Bug(
+        "residual", swap(('"DEFAULT"', "?epilogue")), MISMATCH, "RC301", None, "epilogue"
+    ),
+    "residual: drop the guard on the types": Bug(
+        "residual",
+        swap(
+            ("(F32) (F32) (F32) (F32)", "(Bf16) (Bf16) (Bf16) (Bf16)"),
+            ("      (F32) ;", "      (Bf16) ;"),
+        ),
+        ELIDED,
+        "RC303",
+        hint="--rounding strict",
+    ),
+    "residual: k is m": Bug("residual", fields(k="?m"), MISREAD, "RC202"),
+    "residual: k is one more": Bug("residual", fields(k="(MAdd ?k (MNum 1))"), MISREAD, "RC202"),
+    "residual: k is one less": Bug("residual", fields(k="(MSub ?k (MNum 1))"), MISMATCH, "RC301"),
+    "residual: claim another type": Bug(
+        "residual",
+        CLAIM_F16,
+        MISREAD,
+        "RC304",
+        "claim",
+        "set the type",
+    ),
+    "residual: write another type": Bug(
+        "residual", fields(d_dtype="(Bf16)", c_dtype="(Bf16)"), ILLEGAL, "RC211"
+    ),
+    "widen: drop the guard on beta": Bug(
+        "widen", swap(("0.0", "?beta")), MISREAD, "RC201", "c_dtype", "β = 0"
+    ),
+    "widen: drop the guard on the epilogue": Bug(
+        "widen", swap(('"DEFAULT"', "?epilogue")), MISREAD, "RC205", "epilogue", "bias"
+    ),
+    "widen: forget that C is D": Bug(
+        "widen", fields(c_dtype="(Bf16)"), ILLEGAL, "RC204", "c_dtype", "c_dtype to F32"
+    ),
+    "widen: forget to widen": Bug(
+        "widen", fields(c_dtype="(Bf16)", d_dtype="(Bf16)"), MISREAD, "RC201", "d_dtype", "Cast"
+    ),
+    "widen: drop the batch": Bug(
+        "widen", fields(batch_count="(MNum 1)"), MISREAD, "RC202", None, "batch count"
+    ),
+    "widen: share A in the batch": Bug(
+        "widen", fields(stride_a="(MNum 0)"), MISMATCH, "RC301", hint="batch_count is 1"
+    ),
+    "widen: cast only half": Bug(
+        "widen",
+        swap(("(= ?wide", "(= ?size (MNum 4))\n  (= ?wide")),
+        MISREAD,
+        "RC202",
+        None,
+        "extents",
+    ),
+    "bias: cast it wrongly": Bug(
+        "bias", swap((NEW_BIAS, NEW_BIAS.replace("?v", BF16_BIAS))), MISREAD, "RC205", hint="bias"
+    ),
+    "bias: round it": Bug(
+        "bias",
+        swap(
+            (NEW_BIAS, NEW_BIAS.replace("?v", f"(Op (Cast ?m (F32)) (ICons {BF16_BIAS} (INil)))"))
+        ),
+        ADDED,
+        "RC302",
+    ),
+    "bias: drop the epilogue": Bug(
+        "bias", fields(epilogue='"DEFAULT"'), MISMATCH, "RC301", hint="epilogue"
+    ),
+    "bias: add RELU": Bug("bias", fields(epilogue='"RELU_BIAS"'), MISMATCH, "RC301", "epilogue"),
+    "bias: along the other axis": Bug(
+        "bias",
+        swap(
+            (
+                "(= ?vs (ECons (MNum 0) (ECons (MIter) (ENil))))",
+                "(= ?vs (ECons (MIter) (ECons (MNum 0) (ENil))))",
+            )
+        ),
+        MISREAD,
+        "RC205",
+    ),
+    "bias: add the residual too": Bug("bias", fields(beta="1.0"), ILLEGAL, "RC217"),
+    "layout: swap A and B": Bug(
+        "layout",
+        swap(("(ICons ?b (ICons ?a (INil))) ; new", "(ICons ?a (ICons ?b (INil))) ; new")),
+        MISREAD,
+        "RC202",
+    ),
+    "layout: forget that D is transposed": Bug("layout", fields(m="?m", n="?n"), MISREAD, "RC202"),
+    "layout: transpose A": Bug("layout", fields(a_layout='"T"'), MISREAD, "RC203"),
+    "layout: double": Bug("layout", fields(alpha="2.0"), MISMATCH, "RC301", None, "scale"),
+    "layout: k is n": Bug("layout", fields(k="?n"), MISREAD, "RC202"),
+    "scale: drop it": Bug("scale", fields(alpha="1.0"), MISMATCH, "RC301", None, "scale"),
+    "scale: twice": Bug("scale", fields(alpha="(* ?value 2.0)"), MISMATCH, "RC301", "alpha"),
+    "scale: under RELU": Bug(
+        "scale", swap(('"DEFAULT"', '"RELU"')), MISMATCH, "RC301", "alpha", "value is"
+    ),
+}
+
+
+class Shop(NamedTuple):
+    """All rules judged in one run, and a workshop to replay their cases in."""
+
+    findings: dict[str, Finding]
+    texts: dict[str, str]
+    lines: list[str]
+    workshop: Workshop
+    file: RuleFile
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
+    texts = {name: rename(text, name) for name, text in RULES.items()}
+    texts |= {name: rename(bug.plant(RULES[bug.rule]), name) for name, bug in BUGS.items()}
+    path = tmp_path_factory.mktemp("planted") / "rules.egg"
+    path.write_text("\n".join(texts.values()), encoding="utf-8")
+    settings = Settings(paths=(str(path),))
+    report = campaign.check(settings, lambda _: None)
+    with Workshop(settings) as workshop:
+        file = workshop.load(str(path))
+        assert isinstance(file, RuleFile)
+        lines = path.read_text(encoding="utf-8").split("\n")
+        findings = {str(item.rule): item for item in report.findings}
+        yield Shop(findings, texts, lines, workshop, file)
+
+
+def test_every_rule_is_judged_once(shop: Shop) -> None:
+    assert set(shop.findings) == set(RULES) | set(BUGS)
+    assert COLUMN.keys() <= {"a_order", "b_order", "c_order", "d_order"}
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_nothing_is_wrong_without_a_plant(shop: Shop, name: str) -> None:
+    finding = shop.findings[name]
+    assert finding.verdict is (ELIDED if name == "widen" else AGREES), finding.message
+    assert finding.compared > 1000
+    assert finding.fired >= finding.cases > 10
+
+
+@pytest.mark.parametrize("name", BUGS)
+def test_a_planted_bug_is_named(shop: Shop, name: str) -> None:
+    bug, finding = BUGS[name], shop.findings[name]
+    assert (finding.verdict, finding.code) == (bug.verdict, bug.code), finding.message
+    assert bug.hint in finding.hint
+    assert finding.counterexample is not None
+    if bug.verdict is not ELIDED:
+        assert finding.severity is Severity.ERROR
+        assert finding.blame == (name,)
+
+
+@pytest.mark.parametrize("name", [name for name, bug in BUGS.items() if bug.field])
+def test_the_caret_stands_under_the_planted_field(shop: Shop, name: str) -> None:
+    place = shop.findings[name].field_span
+    assert place is not None
+    assert shop.lines[place.line - 1].endswith(f" ; new {BUGS[name].field}")
+
+
+@pytest.mark.parametrize("name", BUGS)
+def test_a_caret_stays_inside_its_rule(shop: Shop, name: str) -> None:
+    finding = shop.findings[name]
+    place = finding.field_span
+    (rule,) = [rule for rule in shop.file.rules if rule.name == name]
+    assert place is not None
+    assert rule.span.line <= place.line <= place.end_line <= rule.span.end_line
+
+
+@pytest.mark.parametrize("name", BUGS)
+def test_a_counterexample_replays_to_the_same_verdict_and_element(shop: Shop, name: str) -> None:
+    found = shop.findings[name].counterexample
+    assert found is not None
+    case = token.decode(found.token)
+    assert case == found.case
+    again = _rerun(shop.workshop, shop.file, case)
+    assert not again.rule_changed
+    assert again.case == case
+    assert (again.evidence.verdict, again.evidence.code) == (
+        found.evidence.verdict,
+        found.evidence.code,
+    )
+    assert again.tried == found.tried
+    assert _untagged(again.original) == _untagged(found.original)
+    assert _untagged(again.member) == _untagged(found.member)
+    worst = found.evidence.worst
+    # As text: a NaN that was read past an end equals itself.
+    assert repr(again.elements[:1]) == repr(() if worst is None else (worst,))
+
+
+def _untagged(text: str) -> str:
+    """A graph without the numbers that tell the leaves of several instances apart."""
+    return re.sub(r'"i\d+\.', '"', text)
