@@ -30,7 +30,14 @@ def missing_guards(failing: Sequence[Labels], passing: Sequence[Labels]) -> tupl
         guards.append(chosen)
         bad = [case for case in bad if _admits(chosen, case)]
         good = [case for case in good if _admits(chosen, case)]
-    return () if bad or not good else tuple(guards)
+    if bad:
+        return ()
+    # A later restriction of an axis lies inside an earlier one, which then says nothing.
+    return tuple(
+        guard
+        for position, guard in enumerate(guards)
+        if guard[0] not in {later[0] for later in guards[position + 1 :]}
+    )
 
 
 def _admits(guard: Guard, case: Labels) -> bool:

@@ -48,7 +48,14 @@ def _case(subject: str) -> Case:
         is_file = path.is_file()
     except OSError:  # a token is longer than a file name may be
         is_file = False
-    return tokens.load(path.read_text("utf-8")) if is_file else tokens.decode(subject)
+    if not is_file:
+        return tokens.decode(subject)
+    try:
+        return tokens.load(path.read_bytes())
+    except OSError as error:
+        raise UserError(
+            f"{subject} cannot be read: {error.strerror}", "check the file's permissions"
+        ) from error
 
 
 def _rerun(shop: Workshop, file: RuleFile, case: Case) -> Replay:
