@@ -20,6 +20,7 @@ from rulecheck.records import (
     FailureKind,
     Finding,
     Problem,
+    RuleFile,
     Severity,
     Stage,
     Verdict,
@@ -252,18 +253,36 @@ _PROBLEMS = {
 }
 
 
-def problem_finding(path: str, problem: Problem, *, strict: bool) -> Finding:
-    """What is wrong in a file as a finding: ``invalid``, or ``unsupported`` for an unknown op."""
-    verdict, code = Verdict.INVALID, _PROBLEMS.get(problem.kind, "RC110")
-    if problem.kind == "unknown-name" and problem.rule is not None:
-        verdict, code = Verdict.UNSUPPORTED, "RC411"
+def problem_findings(file: RuleFile, *, strict: bool) -> list[Finding]:
+    """What is wrong in a file: one finding a rule, and one for each fault of the file itself."""
+    by_rule: dict[object, list[Problem]] = {}
+    for number, problem in enumerate(file.problems):
+        by_rule.setdefault(problem.rule or number, []).append(problem)
+    return [problem_finding(file.path, group, strict=strict) for group in by_rule.values()]
+
+
+def problem_finding(path: str, problems: Sequence[Problem], *, strict: bool) -> Finding:
+    """Problems of one rule as a finding.
+
+    ``unsupported`` if all that is wrong is that the rule names what nothing declares (an op that
+    the dialect lacks), else ``invalid``.
+    """
+    unknown = [problem for problem in problems if problem.kind == "unknown-name" and problem.rule]
+    lacking = len(unknown) == len(problems)
+    first = problems[0] if lacking else next(item for item in problems if item not in unknown)
+    verdict = Verdict.UNSUPPORTED if lacking else Verdict.INVALID
+    others = [item for item in problems if item is not first and item.message != first.message]
     return Finding(
-        rule=problem.rule,
+        rule=first.rule,
         file=path,
-        span=problem.span,
+        span=first.span,
         verdict=verdict,
         severity=severity(verdict, strict_rounding=strict),
-        code=code,
-        message=problem.message,
-        hint=problem.hint,
+        code="RC411" if lacking else _PROBLEMS.get(first.kind, "RC110"),
+        message=first.message,
+        hint=first.hint,
+        notes=tuple(
+            f"also at {item.span.line}:{item.span.column}: {item.message}"
+            for item in {item.message: item for item in others}.values()
+        ),
     )

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from importlib import metadata
 
 from rulecheck import __version__
-from rulecheck.campaign.findings import judge_rule, problem_finding
+from rulecheck.campaign.findings import judge_rule, problem_finding, problem_findings
 from rulecheck.campaign.members import RuleRun
 from rulecheck.campaign.workshop import Workshop
 from rulecheck.errors import UserError
@@ -90,11 +90,8 @@ class _Crew:
         for index, rule in enumerate(file.rules):
             if settings.rule in {None, rule.name}:
                 self._tasks.append((path, index))
-        return [
-            problem_finding(path, problem, strict=settings.strict_rounding)
-            for problem in file.problems
-            if settings.rule in {None, problem.rule}
-        ]
+        found = problem_findings(file, strict=settings.strict_rounding)
+        return [item for item in found if settings.rule in {None, item.rule}]
 
     def judge(self, progress: Progress) -> list[Finding]:
         """Judge all rules that were read."""
@@ -102,15 +99,17 @@ class _Crew:
         more = [self._stack.enter_context(Workshop(self._settings)) for _ in range(jobs - 1)]
         for shop in more:
             self._idle.put(shop)
+        findings: list[Finding] = []
         with concurrent.futures.ThreadPoolExecutor(max(jobs, 1)) as pool:
             waiting = [pool.submit(self._judge_one, task, progress) for task in self._tasks]
             try:
-                return [future.result() for future in waiting]
-            except BaseException:
-                pool.shutdown(wait=False, cancel_futures=True)
-                for shop in (self._first, *more):
-                    shop.stop()
-                raise
+                findings.extend(future.result() for future in waiting)
+            finally:
+                if len(findings) < len(waiting):  # interrupted: do not wait for what still runs
+                    pool.shutdown(wait=False, cancel_futures=True)
+                    for shop in (self._first, *more):
+                        shop.stop()
+        return findings
 
     def _judge_one(self, task: tuple[str, int], progress: Progress) -> Finding:
         path, index = task
@@ -134,7 +133,7 @@ def usable_cores() -> int:
 
 def _unreadable(path: str, message: str, settings: Settings) -> Finding:
     problem = Problem("encoding", message, "check the path and its permissions", _top(path))
-    return problem_finding(path, problem, strict=settings.strict_rounding)
+    return problem_finding(path, [problem], strict=settings.strict_rounding)
 
 
 def _not_loaded(path: str, failure: Failure, settings: Settings) -> Finding:

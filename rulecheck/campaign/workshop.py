@@ -33,10 +33,12 @@ from rulecheck.records import (
 from rulecheck.workers import Worker
 
 NUMERICS = "rulecheck.children.numerics"
-# One batch is a few dozen small calls; a hang costs this much once, then one case at a time.
-BATCH_TIMEOUT_S = 60.0
-CASE_TIMEOUT_S = 30.0
+# A batch is a few dozen small calls, well under a second; one that hangs costs this much, and then
+# each of its cases until ``MAX_LOST`` of them did.
+JUDGE_TIMEOUT_S = 30.0
 CHUNK = 24
+MAX_LOST = 3
+_GIVEN_UP = Failure(FailureKind.CRASH, "Earlier cases crashed or hung; this one was not tried.")
 _STOPPED = Failure(FailureKind.CRASH, "The run was interrupted.")
 
 
@@ -99,29 +101,35 @@ class Workshop:
         return self._loaded[1]
 
     def judge(self, items: Sequence[Comparable], elements: int = 0) -> list[Judged | Failure]:
-        """Judge members in batches; a batch that fails is tried again case by case."""
+        """Judge members in batches; a batch that fails is tried again case by case.
+
+        After ``MAX_LOST`` cases that crashed or hung the others are not tried: a backend that
+        always does would cost its time limit for each of them.
+        """
         answers: list[Judged | Failure] = []
+        lost: list[Failure] = []
         for start in range(0, len(items), CHUNK):
             chunk = items[start : start + CHUNK]
-            reply = self._ask(chunk, elements, BATCH_TIMEOUT_S)
-            if isinstance(reply, Failure):
-                answers.extend(self._one(item, elements) for item in chunk)
-            else:
+            reply = _GIVEN_UP if len(lost) >= MAX_LOST else self._ask(chunk, elements)
+            if isinstance(reply, JudgeReply):
                 answers.extend(reply.answers)
+                continue
+            for item in chunk:
+                answer = lost[-1] if len(lost) >= MAX_LOST else self._one(item, elements)
+                if isinstance(answer, Failure):
+                    lost.append(answer)
+                answers.append(answer)
         return answers
 
     def _one(self, item: Comparable, elements: int) -> Judged | Failure:
-        reply = self._ask((item,), elements, CASE_TIMEOUT_S)
+        reply = self._ask((item,), elements)
         return reply if isinstance(reply, Failure) else reply.answers[0]
 
-    def _ask(
-        self, items: Sequence[Comparable], elements: int, timeout_s: float
-    ) -> JudgeReply | Failure:
+    def _ask(self, items: Sequence[Comparable], elements: int) -> JudgeReply | Failure:
         if self._stopped:
             return _STOPPED
-        settings = self.settings
-        request = JudgeRequest(settings.backend, settings.seed, tuple(items), elements)
-        return self._numerics.request(request, timeout_s)
+        request = JudgeRequest(self.settings.backend, self.settings.seed, tuple(items), elements)
+        return self._numerics.request(request, JUDGE_TIMEOUT_S)
 
 
 def supported_types() -> tuple[TypeTuple, ...]:

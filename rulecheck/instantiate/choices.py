@@ -19,8 +19,9 @@ class Candidate:
 class Choice:
     """What was taken on an axis.
 
-    ``skipped`` compatible candidates came before it in the natural order; ``offered`` are all
-    labels of the axis, and ``given`` names the axis that alone decides which are offered.
+    ``natural`` if it was the first in the axis's own order. ``offered`` are all labels of the
+    axis, and ``given`` names the axis that alone decides which are offered. A ``flip`` is tried
+    by itself; the labels of other axes are tried in pairs.
     """
 
     axis: str
@@ -28,6 +29,7 @@ class Choice:
     natural: bool
     offered: tuple[str, ...]
     given: str | None
+    flip: bool
 
 
 def spell(value: float) -> str:
@@ -60,9 +62,20 @@ class Chooser:
         axis: str,
         candidates: Sequence[Candidate],
         fits: Callable[[Candidate], bool],
-        given: str | None,
+        release: Callable[[], None],
+        *,
+        given: str | None = None,
+        flip: bool = False,
     ) -> None:
         """Bind one candidate of ``axis``.
+
+        Args:
+            axis: the field that is free.
+            candidates: its values in natural order.
+            fits: binds a candidate if it can be.
+            release: unbinds the candidate that was bound last.
+            given: the axis that alone decides which labels are offered.
+            flip: the axis is tried by itself.
 
         Raises:
             DeadEnd: none fits.
@@ -72,16 +85,15 @@ class Chooser:
         position = len(self.taken)
         skip = self.script[position] if position < len(self.script) else 0
         for candidate in ordered:
-            # Binding the first that fits leaves it bound; a skipped one is unbound by ``fits``
-            # of the next, which starts from a clean trail.
             if not fits(candidate):
                 continue
             if skip:
                 skip -= 1
+                release()
                 continue
             offered = tuple(item.label for item in candidates)
             natural = candidate is candidates[0]
-            self.taken.append(Choice(axis, candidate.label, natural, offered, given))
+            self.taken.append(Choice(axis, candidate.label, natural, offered, given, flip))
             return
         labels = list(dict.fromkeys(candidate.label for candidate in candidates))
         tried = ", ".join(labels[:6]) + (", …" if len(labels) > 6 else "") or "nothing"

@@ -115,15 +115,30 @@ class Completion:
 
     # ---- choosing ----
 
-    def pick(self, axis: str, candidates: Sequence[Candidate], given: str | None = None) -> None:
+    def pick(
+        self,
+        axis: str,
+        candidates: Sequence[Candidate],
+        given: str | None = None,
+        *,
+        flip: bool = False,
+    ) -> None:
         """Bind one candidate of ``axis``.
 
         Raises:
             DeadEnd: none fits, or a guard excludes those that do.
         """
         self.blocked = None
+        mark = len(self.binding.trail)
         try:
-            self.chooser.pick(axis, candidates, self._fits, given)
+            self.chooser.pick(
+                axis,
+                candidates,
+                self._fits,
+                lambda: self.binding.undo(mark),
+                given=given,
+                flip=flip,
+            )
         except DeadEnd as end:
             if self.blocked is None:
                 raise

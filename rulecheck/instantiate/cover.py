@@ -35,7 +35,10 @@ class Instance:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Coverage:
-    """Pairs of labels of different axes: covered by an instance, and found to be possible."""
+    """Pairs of labels of different axes: covered by an instance, and found to be possible.
+
+    Layouts of elementwise ops are not counted in pairs; ``axes`` lists every label that occurred.
+    """
 
     pairs: int
     possible: int
@@ -103,6 +106,7 @@ class _Search:
         self.covered: set[Pair] = set()
         self.impossible: set[Pair] = set()
         self.dead: set[Label] = set()
+        self.flips: set[str] = set()  # axes whose labels are tried by themselves
         self.context: dict[Label, dict[str, str]] = {}  # where a label was first offered
         self.reason = "the left side has no instance"
         self.attempts = 0
@@ -151,6 +155,8 @@ class _Search:
         before: dict[str, str] = {}
         for choice in taken:
             labels = self.offered.setdefault(choice.axis, {})
+            if choice.flip:
+                self.flips.add(choice.axis)
             for label in choice.offered:
                 if label not in labels:
                     labels[label] = None
@@ -183,7 +189,10 @@ class _Search:
                     self.impossible.add(frozenset({cause, (choice.axis, label)}))
 
     def cover_labels(self) -> None:
-        """Every label of every axis once, everything else at its default."""
+        """Every label of every axis once, everything else at its default.
+
+        A flip is tried once more among other labels, since it is not tried in pairs.
+        """
         done: set[Label] = set()
         while len(self.found) < MAX_INSTANCES:
             waiting = [label for label in self._labels() if label not in done]
@@ -196,6 +205,8 @@ class _Search:
                 instance = self.run({**self.context[axis, label], axis: label}, 4)
                 if instance is None or (axis, label) not in instance.choices:
                     self.dead.add((axis, label))
+                elif axis in self.flips:
+                    self.run(self._extend({axis: label}, self._alive()), 4)
 
     def _labels(self) -> list[Label]:
         return [(axis, label) for axis, labels in self.offered.items() for label in labels]
@@ -238,7 +249,12 @@ class _Search:
         return merged
 
     def _alive(self) -> list[Label]:
-        return [label for label in self._labels() if label not in self.dead]
+        """Labels that are tried in pairs."""
+        return [
+            (axis, label)
+            for axis, label in self._labels()
+            if axis not in self.flips and (axis, label) not in self.dead
+        ]
 
     def _extend(self, preferences: dict[str, str], alive: list[Label]) -> dict[str, str]:
         """Prefer, on every other axis, the label that covers most pairs with what is chosen."""

@@ -10,7 +10,10 @@ from rulecheck.instantiate.completion import Completion, OpNode, Role, View, den
 from rulecheck.instantiate.roles_gemm import EXTENTS, PAD, complete_gemm
 from rulecheck.records import DType
 
-FLOATS = (DType.F32, DType.BF16, DType.F16, DType.F64, DType.E4M3, DType.E5M2)
+CASTS = (
+    *(DType.F32, DType.BF16, DType.F16, DType.F64, DType.E4M3, DType.E5M2),
+    *(DType.BOOL, DType.I32),
+)
 DEFAULT_SHAPES = ((5, 7), (8, 8), (3, 5, 7))
 CONSTANTS = (2.0, 1 / 64, -1.0, 0.0, 1 / 3, 1.0)
 
@@ -92,18 +95,12 @@ def complete_pointwise(run: Completion, op: OpNode) -> None:
     if run.binding.ground(op.fields["shape"]) is None:
         fields = ("shape", "out_strides", *(f"strides.{i}" for i in range(len(inputs))))
         ranks = {run.rank_of(op.fields[field]) for field in fields} - {None}
-        shapes = [
-            shape
-            for shape in dict.fromkeys(_known_shapes(run, op, inputs))
+        candidates = [
+            Candidate(label, ((op.fields["shape"], run.shape_term(shape)),))
+            for label, shape in _known_shapes(run, op, inputs)
             if ranks <= {len(shape)}
         ]
-        run.pick(
-            f"{op.key}.shape",
-            [
-                Candidate("x".join(map(str, shape)), ((op.fields["shape"], run.shape_term(shape)),))
-                for shape in shapes
-            ],
-        )
+        run.pick(f"{op.key}.shape", candidates, flip=True)
     shape = _shape(run, op.fields["shape"])
     for position, node in enumerate(inputs):
         _pick_strides(run, op, f"strides.{position}", list(_reads(run, node, shape)))
@@ -113,16 +110,19 @@ def complete_pointwise(run: Completion, op: OpNode) -> None:
     ]
 
 
-def _known_shapes(run: Completion, op: OpNode, inputs: list[int]) -> Iterator[tuple[int, ...]]:
-    """Shapes of what is read, then of what a consumer reads, then any."""
-    for node in inputs:
-        for view in run.views.get(run.graph.find(node), ()):
-            yield view.shape
+def _known_shapes(
+    run: Completion, op: OpNode, inputs: list[int]
+) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """Shapes of what is read, then of what a consumer reads, then any; labelled by their source."""
+    for position, node in enumerate(inputs):
+        for number, view in enumerate(run.views.get(run.graph.find(node), ())):
+            batched = ", with a batch of one" if number else ""
+            yield f"of input {position}{batched}", view.shape
     hint = run.hints.get(run.graph.find(op.node))
     if hint is not None:
-        yield hint.shape
+        yield "as read", hint.shape
     else:
-        yield from DEFAULT_SHAPES
+        yield from (("x".join(map(str, shape)), shape) for shape in DEFAULT_SHAPES)
 
 
 def _reads(
@@ -200,10 +200,7 @@ def complete_cast(run: Completion, op: OpNode) -> None:
         run.pick(f"{op.key}.size", candidates)
     run.pick(
         f"{op.key}.dtype",
-        [
-            Candidate(dtype.value, ((op.fields["dtype"], run.dtype_term(dtype)),))
-            for dtype in FLOATS
-        ],
+        [Candidate(dtype.value, ((op.fields["dtype"], run.dtype_term(dtype)),)) for dtype in CASTS],
     )
     run.same_dtype(run.dtype_of(op.node), op.fields["dtype"], f"the type of {op.key}")
     run.views[own] = views
@@ -212,11 +209,12 @@ def complete_cast(run: Completion, op: OpNode) -> None:
 def complete_fill(run: Completion, op: OpNode) -> None:
     """A constant: usual scalars, and values that the rule's own guards mention."""
     node = op.fields["value"]
-    values = (*CONSTANTS, *_guard_values(run, node))
-    run.pick(
-        f"{op.key}.value",
-        [Candidate(spell(value), ((node, run.scalar(value)),)) for value in dict.fromkeys(values)],
-    )
+    if run.binding.ground(node) is None:
+        values = dict.fromkeys((*CONSTANTS, *_guard_values(run, node)))
+        run.pick(
+            f"{op.key}.value",
+            [Candidate(spell(value), ((node, run.scalar(value)),)) for value in values],
+        )
     assert isinstance(op.spec.result, DType), "a constant has a fixed type"
     result = run.dtype_term(op.spec.result)
     run.bind(run.dtype_of(op.node), result, f"the type of {op.key}")
@@ -248,7 +246,7 @@ def _pick_strides(
     seen: dict[tuple[int, ...], Candidate] = {}
     for label, strides in options:
         seen.setdefault(strides, Candidate(label, ((node, run.strides_term(strides)),)))
-    run.pick(f"{op.key}.{field}", list(seen.values()))
+    run.pick(f"{op.key}.{field}", list(seen.values()), flip=True)
 
 
 def _shape(run: Completion, node: int) -> tuple[int, ...]:

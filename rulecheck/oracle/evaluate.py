@@ -17,7 +17,7 @@ import numpy as np
 
 from rulecheck import dtypes
 from rulecheck.oracle.indexing import Ints, access_offsets, reduction_offsets
-from rulecheck.oracle.intervals import Floats, Range, maximum, spread
+from rulecheck.oracle.intervals import Floats, Range, maximum, spread, truth
 from rulecheck.oracle.pointwise import POINTWISE
 from rulecheck.oracle.products import Accumulator, Arithmetic, gemm, matmul, sum_error
 from rulecheck.records import (
@@ -122,11 +122,15 @@ class _Evaluation:
         spec = self.plan.values[out]
         if not self.unrounded:
             value = self._round(value, spec.dtype, index in self.skip)
+        elif spec.dtype is DType.BOOL:
+            value = truth(value)
         if offsets is not None:
             value = value.scatter(offsets, spec.count)
         self.ranges[out] = value
 
     def _round(self, value: Range, target: DType, skip: bool) -> Range:
+        if target is DType.BOOL:
+            return truth(value)
         if skip and target not in NARROW:
             return value
         kept = DType.F32 if skip else target

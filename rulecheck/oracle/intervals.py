@@ -92,12 +92,15 @@ def fits_f32(values: Floats) -> npt.NDArray[np.bool_]:
 def slack(value: Range, unit: float, roundings: int = 1) -> Floats:
     """How far so many roundings of unit roundoff ``unit`` may move a result.
 
-    Nothing where the operands are exact and F32 holds the result.
+    Nothing where there is one legal value and F32 holds it.
     """
     moved = np.abs(value.mid) * (2 * unit * roundings)
-    if value.is_exact and unit >= F32_ROUNDOFF:
-        return np.where(fits_f32(value.mid), 0.0, moved)
-    return moved
+    if unit < F32_ROUNDOFF:
+        return moved
+    settled = fits_f32(value.mid)
+    if not value.is_exact:
+        settled &= value.low == value.high
+    return np.where(settled, 0.0, moved)
 
 
 def monotone(function: Callable[[Floats], Floats], arg: Range, infimum: float = -np.inf) -> Range:
@@ -181,6 +184,16 @@ def maximum(values: Range, axis: int) -> Range:
     if values.is_exact:
         return Range.exactly(mid)
     return Range(mid, values.low.max(axis=axis), values.high.max(axis=axis))
+
+
+def truth(a: Range) -> Range:
+    """1.0 where a is not zero; both answers are legal where the range has zero and more."""
+    mid = (a.mid != 0).astype(np.float64)
+    if a.is_exact:
+        return Range.exactly(mid)
+    surely = (a.low > 0) | (a.high < 0)
+    perhaps = (a.low != 0) | (a.high != 0)
+    return Range(mid, surely.astype(np.float64), perhaps.astype(np.float64))
 
 
 def relu(a: Range) -> Range:
