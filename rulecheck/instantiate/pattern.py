@@ -141,26 +141,33 @@ class PatternGraph:
     def _merge_calls(self, first: int, second: int) -> list[tuple[int, int]]:
         merged = list(self.calls.get(first, ()))
         pending: list[tuple[int, int]] = []
+        rigid = self.sorts[first] in self.rigid_sorts
         for call in self.calls.pop(second, ()):
-            twin = next((known for known in merged if self._same_head(known, call)), None)
+            twin = next((known for known in merged if self._same_head(known, call, rigid)), None)
             if twin is not None:
                 pending.extend(zip(twin.args, call.args, strict=True))
                 continue
-            if merged and self.sorts[first] in self.rigid_sorts:
+            if merged and rigid:
                 raise Contradiction(f"({merged[0].fn} …) = ({call.fn} …)")
             merged.append(call)
         if merged:
             self.calls[first] = tuple(merged)
         return pending
 
-    def _same_head(self, first: PatternCall, second: PatternCall) -> bool:
-        """Whether two calls of one constructor may be merged: not if their op kinds differ."""
+    def _same_head(self, first: PatternCall, second: PatternCall, rigid: bool) -> bool:
+        """Whether two calls in one class are merged.
+
+        Where a value has one spelling they must be. Elsewhere a class may hold both, as a graph
+        class holds ops of two kinds, so calls whose arguments surely differ stay apart.
+        """
         if first.fn != second.fn or len(first.args) != len(second.args):
             return False
+        if rigid:
+            return True
         for one, other in zip(first.args, second.args, strict=True):
             heads = [{call.fn for call in self.calls_of(node)} for node in (one, other)]
             if heads[0] and heads[1] and heads[0].isdisjoint(heads[1]):
-                return self.sort_of(one) in self.rigid_sorts
+                return False
         return True
 
     def _congruent_functions(self) -> list[tuple[int, int]]:
@@ -192,8 +199,10 @@ class PatternGraph:
             self.sorts[node] = self.sorts[node] or sort
             return node
         if isinstance(expr, Lit):
-            node = self.fresh(expr.sort)
-            self.literals[node] = (expr.sort, expr.value)
+            literal = (expr.sort, expr.value)
+            known = next((node for node, held in self.literals.items() if held == literal), None)
+            node = self.fresh(expr.sort) if known is None else known
+            self.literals[node] = literal
             return node
         signature = self.signatures.get(expr.fn)
         wanted = signature.inputs if signature is not None else (None,) * len(expr.args)
