@@ -80,6 +80,7 @@ def _judge(
     evidence = msgspec.structs.replace(
         chosen.evidence,
         compared=sum(trial.evidence.compared for trial in trials),
+        differing=sum(trial.evidence.differing for trial in trials),
         detectable=min(
             (seen for trial in trials if (seen := trial.evidence.detectable) is not None),
             default=None,
@@ -196,7 +197,10 @@ def _worst_elements(trial: _Trial, count: int) -> tuple[WorstElement, ...]:
         away = np.abs(trial.got - trial.expected.mid)
         score = np.nan_to_num(away - room, nan=np.inf, posinf=np.inf)
     float64 = trial.float64().mid
-    order = np.lexsort((np.nan_to_num(away, nan=np.inf), score))[::-1][:count]
+    order = np.lexsort((np.nan_to_num(away, nan=np.inf), score))[::-1]
+    # A NaN says that poison was read; a number says what the model would silently use. Show both.
+    finite = np.isfinite(trial.got[order])
+    order = np.concatenate([order[~finite][: count - count // 2], order[finite]])[:count]
     return tuple(
         WorstElement(
             offset=int(index),

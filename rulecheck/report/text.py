@@ -43,9 +43,10 @@ def finding_block(finding: Finding, sources: Sources, style: Style) -> list[str]
         lines += field("error/bound", f"{finding.error_over_bound:.3g}", style.width)
     if example is not None:
         lines += _call_lines(example.evidence, style.width)
-    for note in finding.notes:
-        lines += field("note", note, style.width)
-    lines += _tried_lines(finding, style.width)
+    if finding.severity is not Severity.WARNING:  # a warning is read in every run: keep it short
+        for note in finding.notes:
+            lines += field("note", note, style.width)
+        lines += _tried_lines(finding, style.width)
     if finding.blame:
         lines += field("blame", ", ".join(finding.blame), style.width)
     if finding.hint:
