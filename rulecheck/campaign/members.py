@@ -38,12 +38,15 @@ from rulecheck.records import (
 
 BATCH = 30
 
+_NOT_JUDGED = "the rule is not judged; see the how-to on adding an op"
+_REFUSED = "give the new op the fields and the inputs that the compiler's launch accepts"
+_LOST = "replay the case; if it fails again, a smaller one may pass"
 _FAILURES = {
-    FailureKind.UNSUPPORTED: (Verdict.UNSUPPORTED, "RC411"),
-    FailureKind.ILLEGAL: (Verdict.ILLEGAL, "RC217"),
-    FailureKind.TIMEOUT: (Verdict.TIMEOUT, "RC431"),
-    FailureKind.CRASH: (Verdict.CRASH, "RC441"),
-    FailureKind.MEMORY: (Verdict.CRASH, "RC441"),
+    FailureKind.UNSUPPORTED: (Verdict.UNSUPPORTED, "RC411", _NOT_JUDGED),
+    FailureKind.ILLEGAL: (Verdict.ILLEGAL, "RC217", _REFUSED),
+    FailureKind.TIMEOUT: (Verdict.TIMEOUT, "RC431", _LOST),
+    FailureKind.CRASH: (Verdict.CRASH, "RC441", _LOST),
+    FailureKind.MEMORY: (Verdict.CRASH, "RC441", _LOST),
 }
 
 
@@ -239,13 +242,13 @@ class RuleRun:
         return found
 
     def _claimed(self, nodes: tuple[Node, ...], member: Member, built: Plan) -> str | None:
-        """The type that the rule sets for the new term, if the member writes another."""
+        """The type that the rule sets for the buffer, if the member writes another."""
         names = self.shop.vocabulary.encoding
         actual = built.values[built.result].dtype
         for function, term in member.claimed:
             said = self.shop.vocabulary.dtypes.get(nodes[term].fn)
             if function == names.dtype_function and said is not None and said is not actual:
-                return f"the rule says that the new term is {said.value}; it writes {actual.value}"
+                return f"the rule says that the buffer is {said.value}; it holds {actual.value}"
         return None
 
     def judge(self, trial: Trial) -> list[CaseResult]:
@@ -291,8 +294,8 @@ class RuleRun:
 
 def failed(failure: Failure, stage: Stage) -> Evidence:
     """Evidence for something that could not be done."""
-    verdict, code = _FAILURES[failure.kind]
-    return Evidence(verdict, stage, code, failure.message)
+    verdict, code, hint = _FAILURES[failure.kind]
+    return Evidence(verdict, stage, code, failure.message, hint)
 
 
 def broken(violations: Sequence[Violation], claimed: str | None) -> Evidence:

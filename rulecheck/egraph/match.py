@@ -146,7 +146,10 @@ class _Match:
                 number,
                 decoder.decode(left, instance),
                 decoder.decode(right, instance),
-                tuple((fn, decoder.decode(key, instance)) for fn, key in claims.about(right)),
+                tuple(
+                    (fn, decoder.decode(key, instance))
+                    for fn, key in dict.fromkeys((*claims.about(left), *claims.about(right)))
+                ),
             )
             for number, (left, right) in enumerate(zip(sides[::2], sides[1::2], strict=True))
         )

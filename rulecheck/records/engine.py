@@ -52,7 +52,7 @@ class MatchRequest(msgspec.Struct, frozen=True, tag=True):
 class Member(msgspec.Struct, frozen=True):
     """One union that a firing performed: term ids in the reply's node table, before the union.
 
-    ``claimed`` are facts that the rule set about the new term, such as (("dtype", id),).
+    ``claimed`` are facts that hold of either term once the rule acted, such as (("dtype", id),).
     """
 
     union: int  # position among the rule's unions

@@ -118,7 +118,9 @@ BUGS: dict[str, Bug] = {
     "residual: add RELU": Bug(
         "residual", fields(epilogue='"RELU"'), MISMATCH, "RC301", None, "epilogue"
     ),
-    "residual: add BIAS": Bug("residual", fields(epilogue='"BIAS"'), ILLEGAL, "RC217"),
+    "residual: add BIAS": Bug(
+        "residual", fields(epilogue='"BIAS"'), ILLEGAL, "RC217", None, "inputs"
+    ),
     "residual: drop the guard on the epilogue": Bug(
         "residual", swap(('"DEFAULT"', "?epilogue")), MISMATCH, "RC301", None, "epilogue"
     ),
@@ -138,6 +140,14 @@ BUGS: dict[str, Bug] = {
     "residual: claim another type": Bug(
         "residual",
         CLAIM_F16,
+        MISREAD,
+        "RC304",
+        "claim",
+        "set the type",
+    ),
+    "residual: claim another type of the old term": Bug(
+        "residual",
+        swap(("(union ?sum (Op", "(set (dtype ?sum)\n    (F16) ; new claim\n  ) (union ?sum (Op")),
         MISREAD,
         "RC304",
         "claim",
