@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
@@ -175,9 +174,3 @@ def signatures(file: RuleFile) -> dict[str, Declaration]:
     """Every declared function, constructor and relation by name."""
     kinds = ("constructor", "function", "relation")
     return {item.name: item for item in file.declarations if item.kind in kinds}
-
-
-def display_path(path: str) -> str:
-    """A path as reports show it: relative to the working folder where it lies inside."""
-    relative = os.path.relpath(path)
-    return path if relative.startswith("..") else relative
