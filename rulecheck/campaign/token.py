@@ -54,7 +54,7 @@ def _unpack(packed: bytes) -> bytes:
 
 
 def load(text: str | bytes) -> Case:
-    """Read a case from JSON, as ``--format json`` prints it.
+    """Read a case from JSON, as ``replay --format json`` prints it under ``case``.
 
     Raises:
         UserError: the text is no case.
@@ -63,5 +63,6 @@ def load(text: str | bytes) -> Case:
         return msgspec.json.decode(text, type=Case)
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
         raise UserError(
-            f"the file holds no case: {error}", "save the 'case' object of a counterexample"
+            f"the file holds no case: {error}",
+            "save the object under 'case' that 'rulecheck replay TOKEN --format json' prints",
         ) from error
