@@ -13,13 +13,16 @@ from rulecheck.records import Case
 
 _PREFIX = "rc1-"
 _MAX_BYTES = 1 << 16
-_Fields = tuple[str, str, str, str, tuple[tuple[str, str], ...], int, str, int]
+
+
+class _Packed(Case, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """A case as the bare list of its fields."""
 
 
 def encode(case: Case) -> str:
     """Print a case as one token."""
-    packed = zlib.compress(msgspec.json.encode(msgspec.structs.astuple(case)), 9)
-    return _PREFIX + base64.urlsafe_b64encode(packed).decode().rstrip("=")
+    text = msgspec.json.encode(_Packed(*msgspec.structs.astuple(case)))
+    return _PREFIX + base64.urlsafe_b64encode(zlib.compress(text, 9)).decode().rstrip("=")
 
 
 def decode(token: str) -> Case:
@@ -36,12 +39,13 @@ def decode(token: str) -> Case:
     body = token.removeprefix(_PREFIX)
     try:
         packed = base64.urlsafe_b64decode(body + "=" * (-len(body) % 4))
-        return Case(*msgspec.json.decode(_unpack(packed), type=_Fields))
+        fields = msgspec.json.decode(_unpack(packed), type=_Packed)
     except (binascii.Error, zlib.error, msgspec.MsgspecError, ValueError) as error:
         raise UserError(
             "the replay token is damaged or was made by another version",
             "copy the whole line behind 'replay:', or pass the case's JSON file",
         ) from error
+    return Case(*msgspec.structs.astuple(fields))
 
 
 def _unpack(packed: bytes) -> bytes:
