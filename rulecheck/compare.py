@@ -11,6 +11,10 @@ Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 
 
+# Where a legal result may be off by more than half of its own size, agreement tells nothing.
+TELLING_ROOM = 0.5
+
+
 class Allowed(NamedTuple):
     """The value as written and the lowest and highest legal value; structurally an oracle range."""
 
@@ -22,13 +26,16 @@ class Allowed(NamedTuple):
 class Comparison(NamedTuple):
     """How a result sits in its allowed range.
 
-    ``outside`` marks elements that leave it. ``differing`` counts elements that are not the
-    value as written. ``ratio`` is the largest deviation over allowed deviation: at most 1
-    inside, infinite where nothing may deviate. ``worst`` is the flat index of that element.
+    ``outside`` marks elements that leave it. ``told`` counts elements that could have left it for
+    a wrong result of their own size: not NaN, not infinite, and with little room. ``differing``
+    counts elements that are not the value as written. ``ratio`` is the largest deviation over
+    allowed deviation: at most 1 inside, infinite where nothing may deviate. ``worst`` is the flat
+    index of that element.
     """
 
     outside: Mask
     compared: int
+    told: int
     differing: int
     ratio: float
     worst: int
@@ -67,7 +74,18 @@ def compare(got: Floats, allowed: Allowed) -> Comparison:
     size = np.where(np.isfinite(got), np.abs(got - np.nan_to_num(allowed.mid)), np.inf)
     worst = int(np.lexsort((size, ratios))[-1]) if got.size else 0
     ratio = float(ratios.max(initial=0.0))
-    return Comparison(outside, int(got.size), int((~same).sum()), ratio, worst)
+    told = int(narrow(allowed, TELLING_ROOM).sum())
+    return Comparison(outside, int(got.size), told, int((~same).sum()), ratio, worst)
+
+
+def narrow(allowed: Allowed, share: float) -> Mask:
+    """Where a range is finite and no wider than a share of its value or of the largest value."""
+    size = np.abs(allowed.mid)
+    with np.errstate(invalid="ignore"):
+        room = np.maximum(allowed.high - allowed.mid, allowed.mid - allowed.low)
+    finite = np.isfinite(size) & np.isfinite(room)
+    scale = float(size[finite].max(initial=0.0))
+    return np.asarray(finite & (room <= share * np.maximum(size, scale)))
 
 
 def detectable(allowed: Allowed, ulp: Floats) -> float | None:
@@ -94,3 +112,21 @@ def overlap(first: Allowed, second: Allowed) -> Mask:
     nan, other = np.isnan(first.mid), np.isnan(second.mid)
     apart = (first.low > second.high) | (second.low > first.high)
     return np.asarray(np.where(nan | other, nan & other, ~apart))
+
+
+def worst_elements(got: Floats, allowed: Allowed, count: int) -> list[int]:
+    """Flat indices of the elements that depart most, worst first.
+
+    A NaN says that poison was read; a number says what the model would silently use. Where there
+    are both, half of the list is given to each.
+    """
+    with np.errstate(all="ignore"):
+        room = np.maximum(allowed.high - allowed.mid, allowed.mid - allowed.low)
+        away = np.where(got == allowed.mid, 0.0, np.abs(got - allowed.mid))
+        score = np.nan_to_num(away - room, nan=np.inf, posinf=np.inf)
+    agreed = np.isnan(got) & np.isnan(allowed.mid)
+    score = np.where(agreed, -np.inf, score)
+    order = np.lexsort((np.nan_to_num(away, nan=np.inf), score))[::-1]
+    finite = np.isfinite(got[order])
+    chosen = [*order[~finite][: count - count // 2], *order[finite]]
+    return [int(index) for index in chosen[:count]]

@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from rulecheck.compare import Allowed, Comparison, compare, overlap
+from rulecheck.compare import Allowed, Comparison, compare, narrow, overlap
 from rulecheck.records import Evidence, Stage, Verdict
 
 Floats = npt.NDArray[np.float64]
@@ -37,29 +37,80 @@ class Facts(NamedTuple):
     member_roundings: tuple[str, ...]
 
 
+# float64 evaluation is good to about 2^-45 of the largest term; a range wider than this says that
+# a discrete pick or a pole is near, and then two ranges that meet say nothing.
+SETTLED_ROOM = 2.0**-20
+
+
 def decide(facts: Facts) -> Evidence:
     """Judge one member on one set of inputs (VERDICT.md stages 1 to 3).
 
     A member that leaves the range of the graph as written is a mismatch unless both graphs are
     equal over the reals; then only the placement of roundings differs. If leaving out roundings
-    that the graph has explains every element, they were elided; else the member has a rounding
-    that the graph does not have.
+    that the graph has explains every element, and float64 is nearer, they were elided; else the
+    member has a rounding that the graph does not have.
     """
+    comparison = compare(facts.got, facts.as_written)
+    return _without_doubt(facts, comparison) or _departed(facts, comparison)
+
+
+def _without_doubt(facts: Facts, comparison: Comparison) -> Evidence | None:
+    """The verdict where the bound alone decides; None if the member leaves it."""
+    if comparison.compared == 0:
+        return _vacuous(facts, comparison, "the graph has no element")
     if not facts.control.within:
         return _untrusted(facts, facts.control, "the graph itself")
-    comparison = compare(facts.got, facts.as_written)
-    if comparison.within:
-        return _evidence(facts, comparison, Verdict.AGREES, "RC000", ("agrees", ""))
-    apart = ~overlap(facts.float64(), facts.member_float64())
+    if not comparison.within:
+        return None
+    if comparison.told == 0:
+        return _vacuous(facts, comparison, "any result would be legal for every element")
+    return _evidence(facts, comparison, Verdict.AGREES, "RC000", ("agrees", ""))
+
+
+def _departed(facts: Facts, comparison: Comparison) -> Evidence:
+    """The verdict on a member that leaves the bound: other formula, or roundings that moved."""
+    apart = _apart(facts, comparison)
     if apart.any():
-        return _mismatch(facts, comparison, apart)
+        return _mismatch(facts, comparison, int(apart.sum()), "differ even without any rounding")
     own = compare(facts.got, facts.member_as_written())
     if not own.within:
         return _untrusted(facts, own, "the member")
     for names, allowed in facts.alternatives():
-        if compare(facts.got, allowed).within:
+        if _explains(facts, comparison, allowed):
             return _elided(facts, comparison, names)
-    return _added(facts, comparison)
+    if facts.member_roundings:
+        return _added(facts, comparison)
+    count = int(comparison.outside.sum())
+    return _mismatch(facts, comparison, count, "leave the bound, though the member never narrows")
+
+
+def _apart(facts: Facts, comparison: Comparison) -> npt.NDArray[np.bool_]:
+    """Elements on which the two graphs are not shown to be equal over the reals."""
+    ours, theirs = facts.float64(), facts.member_float64()
+    settled = narrow(ours, SETTLED_ROOM) & narrow(theirs, SETTLED_ROOM)
+    nan = np.isnan(ours.mid) & np.isnan(theirs.mid)
+    infinite = np.isinf(ours.mid) & (ours.mid == theirs.mid)
+    return np.asarray(~overlap(ours, theirs) | (comparison.outside & ~(settled | nan | infinite)))
+
+
+def _explains(facts: Facts, comparison: Comparison, allowed: Allowed) -> bool:
+    """Whether an alternative accounts for every element, and is not further from float64."""
+    if not compare(facts.got, allowed).within:
+        return False
+    exact, moved = facts.float64().mid, comparison.outside
+    with np.errstate(invalid="ignore", over="ignore"):
+        ours = np.abs(facts.got - exact)[moved]
+        written = np.abs(facts.as_written.mid - exact)[moved]
+        known = np.isfinite(ours) & np.isfinite(written)
+    return float((ours[known] ** 2).sum()) <= float((written[known] ** 2).sum())
+
+
+def _vacuous(facts: Facts, comparison: Comparison, what: str) -> Evidence:
+    text = (
+        f"the inputs cannot tell right from wrong: {what}",
+        "the ops amplify every legal rounding; a narrower left side would tell more",
+    )
+    return _evidence(facts, comparison, Verdict.VACUOUS, "RC405", text)
 
 
 def _untrusted(facts: Facts, comparison: Comparison, what: str) -> Evidence:
@@ -70,11 +121,10 @@ def _untrusted(facts: Facts, comparison: Comparison, what: str) -> Evidence:
     return _evidence(facts, comparison, Verdict.UNTRUSTED, "RC421", (message, ""))
 
 
-def _mismatch(facts: Facts, comparison: Comparison, apart: npt.NDArray[np.bool_]) -> Evidence:
-    count = int(apart.sum())
+def _mismatch(facts: Facts, comparison: Comparison, count: int, what: str) -> Evidence:
     message = (
-        f"legal call, wrong numbers: {count} of {apart.size} elements differ even without any "
-        "rounding, so no placement of roundings explains them"
+        f"legal call, wrong numbers: {count} of {comparison.compared} elements {what}, so no "
+        "placement of roundings explains them"
     )
     hint = "compare the two formulas: scale, beta, order of the epilogue, operands, axes"
     return _evidence(facts, comparison, Verdict.MISMATCH, "RC301", (message, hint))
@@ -125,7 +175,7 @@ def _evidence(
         code=code,
         message=message,
         hint=hint,
-        compared=comparison.compared,
+        compared=comparison.told,
         differing=comparison.differing,
         error_over_bound=comparison.ratio,
     )

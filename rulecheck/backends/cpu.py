@@ -50,14 +50,14 @@ class CpuModel:
         held = sum(spec.count * spec.dtype.bytes for spec in plan.values)
         if held > _MAX_BYTES:
             message = f"the values hold {held} bytes; the CPU model stops at {_MAX_BYTES}"
-            return Failure(FailureKind.MEMORY, message)
+            return Failure(FailureKind.UNSUPPORTED, message)
         for step in plan.steps:
             refused = _refuse_op(step)
             if refused is not None:
                 return refused
             if _work(step) > _MAX_ELEMENTS:
                 message = f"a step handles {_work(step)} elements; the CPU model stops at "
-                return Failure(FailureKind.MEMORY, message + str(_MAX_ELEMENTS))
+                return Failure(FailureKind.UNSUPPORTED, message + str(_MAX_ELEMENTS))
         return None
 
     def run(self, plan: Plan, inputs: tuple[bytes, ...], timeout_s: float) -> Outcome | Failure:

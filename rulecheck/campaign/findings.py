@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from itertools import combinations
 
 import msgspec
 
 from rulecheck.campaign import token
+from rulecheck.campaign.claims import Claim
 from rulecheck.campaign.guards import describe, missing_guards
-from rulecheck.campaign.members import Pending, RuleRun, Trial
+from rulecheck.campaign.members import RuleRun, Trial
 from rulecheck.campaign.places import point_at, unions
 from rulecheck.ordering import badness
 from rulecheck.records import (
@@ -120,13 +122,13 @@ def _summarize(run: RuleRun, trial: Trial, results: Sequence[CaseResult]) -> Fin
     broken = _engine_evidence(trial)
     if broken is not None and badness(broken.verdict) < badness(evidence.verdict):
         return _finding(run, broken, trial, results)
-    member = trial.pending[order[0]]
+    member = trial.claims[order[0]]
     finding = _finding(run, evidence, trial, results)
     if evidence.verdict is Verdict.AGREES:
         return finding
     return msgspec.structs.replace(
         finding,
-        hint=_hint(finding, results),
+        hint=_hint(run, finding, results),
         field_span=point_at(run.rule, chosen.case.union, evidence, run.shop.vocabulary),
         counterexample=_counterexample(run, member, chosen),
         blame=(run.rule.name,) if finding.severity is Severity.ERROR else (),
@@ -138,7 +140,7 @@ def _rank(result: CaseResult, index: int) -> tuple[int, int, int]:
     return (badness(result.evidence.verdict), len(result.case.choices), index)
 
 
-def _counterexample(run: RuleRun, member: Pending, chosen: CaseResult) -> Counterexample:
+def _counterexample(run: RuleRun, member: Claim, chosen: CaseResult) -> Counterexample:
     evidence = chosen.evidence
     judged = run.numbers(member, elements=1)
     if judged is not None:
@@ -148,28 +150,31 @@ def _counterexample(run: RuleRun, member: Pending, chosen: CaseResult) -> Counte
             compared=judged.evidence.compared,
             differing=judged.evidence.differing,
         )
+    original, new = member.show()
     return Counterexample(
         token=token.encode(chosen.case),
         case=chosen.case,
         evidence=evidence,
         tried=chosen.tried,
-        original=member.original_text,
-        member=member.member_text,
+        original=original,
+        member=new,
     )
 
 
-def _hint(finding: Finding, results: Sequence[CaseResult]) -> str:
-    """What to do: the evidence's own hint, then the guard that the passing cases share."""
-    levels = {Severity.ERROR: 0, Severity.INCONCLUSIVE: 1}
-    limit = levels.get(finding.severity)
-    if limit is None:
+def _hint(run: RuleRun, finding: Finding, results: Sequence[CaseResult]) -> str:
+    """What to do: the evidence's own hint, then the guard that the passing cases share.
+
+    Cases that are neither wrong nor right say nothing about a guard.
+    """
+    if finding.severity is not Severity.ERROR:
         return finding.hint
-    failing: list[dict[str, str]] = []
-    passing: list[dict[str, str]] = []
+    strict = run.shop.settings.strict_rounding
+    by_severity: dict[Severity, list[dict[str, str]]] = {}
     for result in results:
-        bad = levels.get(severity(result.evidence.verdict), 2) <= limit
-        (failing if bad else passing).append(dict(result.tried))
-    guards = missing_guards(failing, passing)
+        level = severity(result.evidence.verdict, strict_rounding=strict)
+        by_severity.setdefault(level, []).append(dict(result.tried))
+    passing = by_severity.get(Severity.OK, []) + by_severity.get(Severity.WARNING, [])
+    guards = missing_guards(by_severity.get(Severity.ERROR, []), passing)
     if not guards:
         return finding.hint
     learned = f"no case fails where {describe(guards)}"
@@ -201,9 +206,23 @@ def _finding(
         # The effect that every case would have shown: the weakest case decides.
         detectable=max(detectable, default=None),
         error_over_bound=max(ratios, default=None),
-        tried=trial.instances.coverage.axes if trial is not None else (),
+        tried=_tried(trial, results),
         verdicts=tuple(Counter(item.evidence.verdict.value for item in results).items()),
     )
+
+
+def _tried(
+    trial: Trial | None, results: Sequence[CaseResult]
+) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """The labels of judged cases by axis, in the axes' own order."""
+    if trial is None:
+        return ()
+    judged = {label for item in results for label in item.tried}
+    axes = (
+        (axis, tuple(label for label in labels if (axis, label) in judged))
+        for axis, labels in trial.instances.coverage.axes
+    )
+    return tuple((axis, labels) for axis, labels in axes if labels)
 
 
 def _notes(trial: Trial | None, evidence: Evidence, results: Sequence[CaseResult]) -> list[str]:
@@ -222,9 +241,12 @@ def _notes(trial: Trial | None, evidence: Evidence, results: Sequence[CaseResult
         notes.append(f"also, in {count} of {len(results)} cases: {message}")
     if trial is None:
         return notes
-    coverage = trial.instances.coverage
-    notes.append(f"{coverage.pairs} of {coverage.possible} possible pairs of choices were tried")
-    inside = sum(item.self_contained for item in trial.pending)
+    possible = trial.instances.coverage.pairs
+    if results and possible:
+        judged = {frozenset(pair) for item in results for pair in combinations(item.tried, 2)}
+        tried = len(possible & judged)
+        notes.append(f"{tried} of {len(possible)} possible pairs of choices were judged")
+    inside = sum(item.inside for item in trial.claims)
     if inside:
         notes.append(
             f"in {inside} cases the new member is a part of the graph it replaces (RC305): its "

@@ -7,7 +7,8 @@ from pathlib import Path
 import msgspec
 
 from rulecheck.campaign import token as tokens
-from rulecheck.campaign.members import Pending, RuleRun, Trial
+from rulecheck.campaign.claims import Claim
+from rulecheck.campaign.members import RuleRun, Trial
 from rulecheck.campaign.workshop import Workshop
 from rulecheck.errors import UserError
 from rulecheck.records import Case, Failure, GemmCall, Replay, RuleFile, Settings
@@ -74,7 +75,7 @@ def _rerun(shop: Workshop, file: RuleFile, case: Case) -> Replay:
         )
     trial = run.apply(instances)
     member = _member(run, trial, case)
-    (result,) = [item for item in run.judge(trial) if item.case.union == case.union][:1]
+    (result,) = [item for item in run.judge(trial) if item.case.ordinal == case.ordinal]
     judged = run.numbers(member, ELEMENTS)
     evidence = result.evidence
     if judged is not None:
@@ -84,8 +85,8 @@ def _rerun(shop: Workshop, file: RuleFile, case: Case) -> Replay:
     return Replay(
         case=result.case,
         rule_changed=run.rule.text_hash != case.text_hash,
-        original=member.original_text,
-        member=member.member_text,
+        original=member.show()[0],
+        member=member.show()[1],
         evidence=evidence,
         tried=result.tried,
         fields=_fields(evidence.original_call, evidence.member_call),
@@ -94,9 +95,9 @@ def _rerun(shop: Workshop, file: RuleFile, case: Case) -> Replay:
     )
 
 
-def _member(run: RuleRun, trial: Trial, case: Case) -> Pending:
-    for item in trial.pending:
-        if item.union == case.union:
+def _member(run: RuleRun, trial: Trial, case: Case) -> Claim:
+    for item in trial.claims:
+        if item.ordinal == case.ordinal:
             return item
     what = trial.failures[0].message if trial.failures else "it did not fire"
     raise UserError(

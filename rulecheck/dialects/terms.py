@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from rulecheck.dialects.vocabulary import Encoding
 from rulecheck.records import Node
@@ -39,6 +39,7 @@ class TermReader:
         self.nodes = nodes
         self.encoding = encoding
         self._linear: dict[int, tuple[int, int] | None] = {}
+        self._numbers: dict[tuple[int, int], int | None] = {}
 
     def number(self, term: int, iterator: int = 1) -> int | None:
         """The value of an expression with the iterator set; None if it has none.
@@ -46,6 +47,11 @@ class TermReader:
         An expression has no value if it names a symbolic dimension, divides by zero, or is no
         expression at all.
         """
+        for part in self._parts(term, lambda part: (part, iterator) in self._numbers):
+            self._numbers[part, iterator] = self._find_number(part, iterator)
+        return self._numbers[term, iterator]
+
+    def _find_number(self, term: int, iterator: int) -> int | None:
         linear = self.linear(term)
         if linear is not None:
             return linear[0] + linear[1] * iterator
@@ -53,17 +59,35 @@ class TermReader:
         operator = self.encoding.arithmetic.get(node.fn)
         if operator is None:
             return None
-        left, right = (self.number(arg, iterator) for arg in node.args)
+        left, right = (self._numbers[arg, iterator] for arg in node.args)
         if left is None or right is None:
             return None
         if right == 0 and operator in _DIVIDING:
             return None
         return _OPERATORS[operator](left, right)
 
+    def _parts(self, term: int, known: Callable[[int], bool]) -> Iterator[int]:
+        """An arithmetic term and what it is made of, arguments first, without what is known.
+
+        A loop, not recursion, over shared parts once: a rule file can nest as deep as it likes.
+        """
+        stack = [term]
+        while stack:
+            part = stack[-1]
+            node = self.nodes[part]
+            args = node.args if node.fn in self.encoding.arithmetic else ()
+            missing = [arg for arg in args if not known(arg)]
+            if missing:
+                stack.extend(missing)
+                continue
+            stack.pop()
+            if not known(part):
+                yield part
+
     def linear(self, term: int) -> tuple[int, int] | None:
         """(c, s) if the expression is c + s·iterator, else None."""
-        if term not in self._linear:
-            self._linear[term] = self._find_linear(term)
+        for part in self._parts(term, self._linear.__contains__):
+            self._linear[part] = self._find_linear(part)
         return self._linear[term]
 
     def _find_linear(self, term: int) -> tuple[int, int] | None:
@@ -76,7 +100,7 @@ class TermReader:
         operator = names.arithmetic.get(node.fn)
         if operator is None:
             return None
-        left, right = (self.linear(arg) for arg in node.args)
+        left, right = (self._linear[arg] for arg in node.args)
         return _combine(operator, left, right)
 
     def offsets(self, term: int, extent: int) -> tuple[int, ...] | None:

@@ -149,10 +149,23 @@ class Binding:
         """Bind what follows from a new value: positions in lists, results of arithmetic."""
         for fact in self.graph.functions:
             if any(self.graph.find(arg) == root for arg in fact.args):
+                if self._beyond(fact):
+                    return False
                 value = self.evaluate(fact)
                 if value is not None and not self._unify(fact.result, value):
                     return False
         return True
+
+    def _beyond(self, fact: FunctionFact) -> bool:
+        """Whether a fact asks for an element that a known list does not have."""
+        if fact.fn != self.encoding.nth_function:
+            return False
+        listing, position = (self.ground(arg) for arg in fact.args)
+        if listing is None or position is None:
+            return False
+        elements = self.reader.expressions(listing)
+        index = self.table.nodes[position].value
+        return elements is not None and isinstance(index, int) and not 0 <= index < len(elements)
 
     def evaluate(self, fact: FunctionFact) -> int | None:
         """The value of a function or primitive, if it follows from what is bound."""
@@ -183,10 +196,21 @@ class Binding:
         return self.table.literal(nodes[0].fn, result) if math.isfinite(result) else None
 
     def ground(self, node: int) -> int | None:
-        """The value of a class, or the term that its literal or calls already determine."""
+        """The value of a class, or the term that its literal or calls already determine.
+
+        What is determined is kept like a binding, so that shared parts are looked at once.
+        """
         root = self.graph.find(node)
-        if root in self.values:
-            return self.values[root]
+        known = self.values.get(root)
+        if known is not None:
+            return known
+        term = self._determined(root)
+        if term is not None:
+            self.values[root] = term
+            self.trail.append(root)
+        return term
+
+    def _determined(self, root: int) -> int | None:
         literal = self.graph.literals.get(root)
         if literal is not None and literal[1] is not None:
             return self.table.literal(literal[0], literal[1])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 
@@ -34,6 +35,8 @@ class Choice:
 
 def spell(value: float) -> str:
     """A scalar as a label: exact for the fractions in use (``1/64``), else with six digits."""
+    if not math.isfinite(value):
+        return repr(value)
     ratio = Fraction(value).limit_denominator(64)
     if ratio.denominator > 1 and float(ratio) == value:
         return f"{ratio.numerator}/{ratio.denominator}"

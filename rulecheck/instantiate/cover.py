@@ -35,13 +35,13 @@ class Instance:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Coverage:
-    """Pairs of labels of different axes: covered by an instance, and found to be possible.
+    """What can be tried: pairs of labels of different axes, and the labels of each axis.
 
-    Layouts of elementwise ops are not counted in pairs; ``axes`` lists every label that occurred.
+    ``pairs`` are those that an instance has, or that no search has excluded. Layouts of
+    elementwise ops are not counted in pairs; ``axes`` lists every label that occurred.
     """
 
-    pairs: int
-    possible: int
+    pairs: frozenset[Pair]
     axes: tuple[tuple[str, tuple[str, ...]], ...]
 
 
@@ -79,7 +79,7 @@ def instantiate(
         preferences: labels to prefer, by axis (replay).
         only: return just the one instance that ``preferences`` lead to.
     """
-    nothing = Coverage(0, 0, ())
+    nothing = Coverage(frozenset(), ())
     try:
         pattern = build_pattern(rule, signatures, rigid_sorts(setting))
     except Contradiction as clash:
@@ -277,14 +277,14 @@ class _Search:
 
     def coverage(self) -> Coverage:
         """What was covered, and the labels that occurred on each axis in order."""
-        possible = set(_pairs(self._alive())) - self.impossible
+        possible = frozenset(_pairs(self._alive())) - self.impossible
         used: dict[str, dict[str, None]] = {}
         for axis, labels in self.offered.items():
             for label in labels:
                 if any((axis, label) in instance.choices for instance in self.found):
                     used.setdefault(axis, {})[label] = None
         axes = tuple((axis, tuple(labels)) for axis, labels in used.items())
-        return Coverage(len(self.covered & possible), len(possible), axes)
+        return Coverage(possible, axes)
 
 
 def _pairs(labels: list[Label]) -> list[Pair]:

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 
 from rulecheck.records import Call, Declaration, Eq, Expr, Holds, Lit, Rule, Span, Var
 
+WILDCARD = "_"
 GUARDS = frozenset({"!=", "<", ">", "<=", ">="})
 
 
@@ -193,6 +194,8 @@ class PatternGraph:
     def add_expr(self, expr: Expr, sort: str | None = None) -> int:
         """Add a body expression; return its node."""
         if isinstance(expr, Var):
+            if expr.name == WILDCARD:
+                return self.fresh(sort)
             if expr.name not in self.variables:
                 self.variables[expr.name] = self.fresh(sort)
             node = self.find(self.variables[expr.name])

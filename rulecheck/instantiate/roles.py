@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator
 
 from rulecheck.instantiate.choices import Candidate, spell
@@ -44,8 +45,13 @@ def complete_matmul(run: Completion, op: OpNode) -> None:
     k = run.known(fields["k"])
     for side, node in zip(("lhs", "rhs"), run.input_nodes(op, 2), strict=True):
         _matmul_operand(run, op, side, node, (*out, k))
-    product = dense((*out, k))
-    _pick_strides(run, op, "sum_input_strides", [("dense", product.strides[:-1])])
+    product = dense((*out, k)).strides
+    permuted = dense((*out[:-2], out[-1], out[-2], k)).strides
+    options = [
+        ("dense", product[:-1]),
+        ("permuted", (*permuted[:-3], permuted[-2], permuted[-3])),
+    ]
+    _pick_strides(run, op, "sum_input_strides", options)
     run.pick(
         f"{op.key}.sum_iter_stride",
         [Candidate("1", ((fields["sum_iter_stride"], run.binding.stride(1)),))],
@@ -229,7 +235,9 @@ def _guard_values(run: Completion, node: int) -> Iterator[float]:
             continue
         for arg in constraint.args:
             literal = run.graph.literals.get(run.graph.find(arg))
-            if literal is not None and isinstance(literal[1], float):
+            if literal is None or not isinstance(literal[1], float):
+                continue
+            if math.isfinite(literal[1]):
                 bounds.append(literal[1])
     for bound in bounds:
         yield from (bound, bound + abs(bound) / 2 + 1, bound - abs(bound) / 2 - 1)

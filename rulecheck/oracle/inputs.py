@@ -11,6 +11,7 @@ import functools
 import hashlib
 
 import numpy as np
+import numpy.typing as npt
 
 from rulecheck import dtypes
 from rulecheck.oracle.intervals import Floats
@@ -22,43 +23,51 @@ _INTEGER_LIMIT = {DType.E4M3: 8, DType.E5M2: 4}
 _DEFAULT_LIMIT = 31
 
 
+Words = npt.NDArray[np.uint64]
+
+
 class InputKind(enum.Enum):
-    """Small integers: exact in any order. Reals: full significands, of order 1."""
+    """What to draw.
+
+    Small integers: exact in any order. Reals: full significands, of order 1, both signs.
+    Positive: reals in [1/2, 2), where roots, logarithms and reciprocals are tame. Wide: every
+    exponent that the type has, so that a narrower type in between overflows or flushes.
+    """
 
     INTEGERS = "integers"
     REALS = "reals"
+    POSITIVE = "positive"
+    WIDE = "wide"
 
 
-def draw_inputs(plan: Plan, kind: InputKind, seed: int) -> tuple[bytes, ...]:
+def draw_inputs(plan: Plan, kind: InputKind, seed: int, salt: str = "") -> tuple[bytes, ...]:
     """Bytes for each leaf, in the order of ``plan.inputs``; a leaf's bytes depend on its label.
 
     Labels are compared without the instance's own prefix, so that a case drawn again on its own
-    has the same inputs.
+    has the same inputs. ``salt`` sets leaves of one plan apart from those of another.
     """
     drawn = []
     for leaf in plan.inputs:
         spec = plan.values[leaf.value]
-        words = _words(leaf.label.rpartition(".")[2], kind, seed, spec.count)
+        words = _words(salt + leaf.label.rpartition(".")[2], kind, seed, spec.count)
         drawn.append(dtypes.encode(_MAP[kind](words, spec.dtype), spec.dtype))
     return tuple(drawn)
 
 
 @functools.lru_cache(maxsize=4096)
-def _words(
-    label: str, kind: InputKind, seed: int, count: int
-) -> np.ndarray[tuple[int, ...], np.dtype[np.uint64]]:
+def _words(label: str, kind: InputKind, seed: int, count: int) -> Words:
     digest = hashlib.sha256(f"{seed}/{kind.value}/{label}".encode()).digest()
     generator = np.random.Philox(key=int.from_bytes(digest[:16], "little"))
     return np.asarray(generator.random_raw(count), dtype=np.uint64)
 
 
-def _integers(words: np.ndarray[tuple[int, ...], np.dtype[np.uint64]], dtype: DType) -> Floats:
+def _integers(words: Words, dtype: DType) -> Floats:
     limit = _INTEGER_LIMIT.get(dtype, _DEFAULT_LIMIT)
     span = np.uint64(2 * limit + 1)
     return (words % span).astype(np.float64) - limit
 
 
-def _reals(words: np.ndarray[tuple[int, ...], np.dtype[np.uint64]], _dtype: DType) -> Floats:
+def _reals(words: Words, _dtype: DType) -> Floats:
     """The sum of four uniform 16-bit parts, centred: near normal, standard deviation 1.15.
 
     The low half of a second use of the word adds bits below, so that wide types are filled.
@@ -69,4 +78,28 @@ def _reals(words: np.ndarray[tuple[int, ...], np.dtype[np.uint64]], _dtype: DTyp
     return np.asarray(coarse + fine * 2.0**-52)
 
 
-_MAP = {InputKind.INTEGERS: _integers, InputKind.REALS: _reals}
+def _positive(words: Words, _dtype: DType) -> Floats:
+    return 0.5 + (words >> np.uint64(11)).astype(np.float64) * (1.5 * 2.0**-53)
+
+
+def _wide(words: Words, dtype: DType) -> Floats:
+    """Sign, exponent and significand from separate bits of the word."""
+    if not dtype.is_float:
+        return _integers(words, dtype)
+    low = int(np.floor(np.log2(dtypes.smallest_subnormal(dtype))))
+    high = int(np.floor(np.log2(dtypes.max_finite(dtype))))
+    span = np.uint64(high - low + 1)
+    exponent = ((words >> np.uint64(1)) % span).astype(np.int64) + low
+    fraction = (words >> np.uint64(12)).astype(np.float64) * 2.0**-52
+    sign = np.where(words & np.uint64(1), -1.0, 1.0)
+    # Half of the top binade may lie above the largest number; stay below it.
+    size = np.minimum(np.ldexp(1.0 + fraction, exponent), dtypes.max_finite(dtype))
+    return np.asarray(sign * size)
+
+
+_MAP = {
+    InputKind.INTEGERS: _integers,
+    InputKind.REALS: _reals,
+    InputKind.POSITIVE: _positive,
+    InputKind.WIDE: _wide,
+}

@@ -105,7 +105,8 @@ class _Builder:
         if known is None:
             raise Unplannable(FailureKind.UNSUPPORTED, f"the type {dtype.fn} is not modelled")
         value = self._value(term, known, 0)
-        self.leaves.append(InputSpec(value, str(label.value or f"input{identity.value}")))
+        # Label and id together: two inputs of one label are two buffers.
+        self.leaves.append(InputSpec(value, f"{label.value or 'input'}#{identity.value}"))
 
     def _value(self, term: int, dtype: DType, count: int) -> int:
         self.values.append(ValueSpec(dtype, count))
@@ -154,6 +155,9 @@ class _Builder:
         shape = fields.shape("shape")
         base = fields.access("strides", shape)
         iters = fields.offsets("iter_stride", fields.number("iters"))
+        fields.limit("iters", math.prod(shape) * len(iters))
+        if spec.name == "Max" and not iters:
+            raise Unplannable(FailureKind.ILLEGAL, "Max over no element has no value")
         self.read(operands[0], base.extent + max(iters, default=0))
         out = self._value(term, self.result(spec, fields, operands), math.prod(shape))
         self.steps.append(
@@ -165,6 +169,9 @@ class _Builder:
     def cast(self, term: int, spec: OpSpec, fields: FieldReader, operands: list[int]) -> None:
         """Lower a conversion of the first ``size`` elements."""
         count = fields.number("size")
+        if count < 0:
+            raise Unplannable(FailureKind.ILLEGAL, f"Cast of {count} elements")
+        fields.limit("size", count)
         self.read(operands[0], count)
         out = self._value(term, self.result(spec, fields, operands), count)
         self.steps.append(CastStep(out, operands[0], count, term))
@@ -179,6 +186,7 @@ class _Builder:
         out_shape, mul_shape = fields.shape("out_shape"), fields.shape("mul_shape")
         base = fields.access("sum_input_strides", out_shape)
         iters = fields.offsets("sum_iter_stride", fields.number("k"))
+        fields.limit("k", math.prod(out_shape) * len(iters))
         sides = [fields.access(f"{side}_strides", mul_shape) for side in ("lhs", "rhs")]
         if base.extent + max(iters, default=0) > math.prod(mul_shape):
             message = "GenericMatmul sums over more elements than its product has"
@@ -199,6 +207,11 @@ class _Builder:
         if isinstance(launch, Failure):
             raise Unplannable(launch.kind, launch.message)
         call, roles, clamped = launch
+        for layout in (call.a, call.b, call.c, call.d):
+            fields.limit(
+                "m, n, k, batch_count", abs(layout.rows * layout.cols * layout.batch_count)
+            )
+            fields.limit("the leading dimensions and strides", abs(layout.extent))
         if len(operands) < len(roles):
             message = (
                 f"the call takes {len(roles)} inputs ({', '.join(roles)}), "

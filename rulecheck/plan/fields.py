@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import math
+
 from rulecheck.dialects import LaunchFields, OpBinding, Vocabulary
 from rulecheck.dialects.terms import TermReader
 from rulecheck.records import Access, DType, Failure, FailureKind, Node
+
+# Larger graphs are refused before a table is made of them: a rule file can write any number.
+MAX_ELEMENTS = 1 << 25
 
 
 class Unplannable(Exception):  # noqa: N818 - control flow inside this package, never seen outside
@@ -50,7 +55,21 @@ class FieldReader:
             if value is None:
                 raise self._symbolic(name)
             extents.append(value)
+        if any(extent < 0 for extent in extents):
+            message = f"{self._op}: {name} has a negative extent in {tuple(extents)}"
+            raise Unplannable(FailureKind.ILLEGAL, message)
+        self.limit(name, math.prod(extents))
         return tuple(extents)
+
+    def limit(self, name: str, count: int) -> None:
+        """Refuse a number of elements that is too large to try.
+
+        Raises:
+            Unplannable: it is.
+        """
+        if count > MAX_ELEMENTS:
+            message = f"{self._op}: {name} spans {count} elements; {MAX_ELEMENTS} is the limit"
+            raise Unplannable(FailureKind.UNSUPPORTED, message)
 
     def access(self, name: str, shape: tuple[int, ...]) -> Access:
         """A list of stride expressions, read over ``shape``."""
@@ -68,6 +87,9 @@ class FieldReader:
 
     def offsets(self, name: str, extent: int) -> tuple[int, ...]:
         """One stride expression over ``extent`` iterations."""
+        if extent < 0:
+            raise Unplannable(FailureKind.ILLEGAL, f"{self._op}: {extent} iterations")
+        self.limit(name, extent)
         table = self._reader.offsets(self._terms[name], extent)
         if table is None:
             raise self._symbolic(name)

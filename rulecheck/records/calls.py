@@ -183,14 +183,14 @@ class Access(msgspec.Struct, frozen=True):
     @property
     def extent(self) -> int:
         """One past the largest offset; 0 if the shape is empty."""
-        if self.size == 0:
+        if self.size <= 0:
             return 0
         return sum(max(table) for table in self.offsets) + 1
 
     @property
     def lowest(self) -> int:
         """The smallest offset (negative means a read before the buffer); 0 if empty."""
-        if self.size == 0:
+        if self.size <= 0:
             return 0
         return sum(min(table) for table in self.offsets)
 

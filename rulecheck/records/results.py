@@ -146,7 +146,11 @@ class Evidence(msgspec.Struct, frozen=True):
 
 
 class Case(msgspec.Struct, frozen=True):
-    """All that replay needs. ``choices`` holds only the axes that differ from their default."""
+    """All that replay needs. ``choices`` holds only the axes that differ from their default.
+
+    ``union`` is the position among the rule's unions, ``ordinal`` that among the claims which the
+    rule makes on the graph.
+    """
 
     dialect: str
     file: str
@@ -156,6 +160,7 @@ class Case(msgspec.Struct, frozen=True):
     input_seed: int
     backend: str
     union: int = 0
+    ordinal: int = 0
 
 
 class CaseResult(msgspec.Struct, frozen=True):

@@ -60,12 +60,30 @@ class TermTable:
             moved[index] = self.intern(Node(node.fn, args, node.value))
         return moved[root]
 
-    def show(self, root: int) -> str:
-        """Print a term as an s-expression (shared parts are repeated)."""
-        node = self.nodes[root]
-        if node.value is not None:
-            return quote(node.value)
-        return "(" + " ".join([node.fn, *(self.show(arg) for arg in node.args)]) + ")"
+    def show(self, root: int, limit: int = 4000) -> str:
+        """Print a term as an s-expression; shared parts are repeated, a long text is cut at ``…``.
+
+        A term of n nodes can have a text of 2^n characters, so the text is what is bounded.
+        """
+        parts: list[str] = []
+        length = 0
+        stack: list[int | str] = [root]
+        while stack and length <= limit:
+            item = stack.pop()
+            if isinstance(item, str):
+                text = item
+            else:
+                node = self.nodes[item]
+                if node.value is not None:
+                    text = quote(node.value)
+                else:
+                    text = f"({node.fn}"
+                    stack.append(")")
+                    for arg in reversed(node.args):
+                        stack.extend((arg, " "))
+            parts.append(text)
+            length += len(text)
+        return "".join(parts) + (" …" if stack else "")
 
 
 def _key(node: Node) -> Node:

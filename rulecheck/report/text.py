@@ -44,9 +44,7 @@ def finding_block(finding: Finding, sources: Sources, style: Style) -> list[str]
     if example is not None:
         lines += _call_lines(example.evidence, style.width)
     if finding.severity is not Severity.WARNING:  # a warning is read in every run: keep it short
-        for note in finding.notes:
-            lines += field("note", note, style.width)
-        lines += _tried_lines(finding, style.width)
+        lines += _effort_lines(finding, style.width)
     if finding.blame:
         lines += field("blame", ", ".join(finding.blame), style.width)
     if finding.hint:
@@ -110,13 +108,13 @@ def _call_lines(evidence: Evidence, width: int) -> list[str]:
     return field("call", text, width)
 
 
-def _tried_lines(finding: Finding, width: int) -> list[str]:
-    """Return the labels that occurred, op by op; an axis is named ``op.field``."""
+def _effort_lines(finding: Finding, width: int) -> list[str]:
+    """Return notes, and the labels that occurred, op by op; an axis is named ``op.field``."""
+    lines = [line for note in finding.notes for line in field("note", note, width)]
     ops: dict[str, list[str]] = {}
     for axis, labels in finding.tried:
         op, _, field_name = axis.rpartition(".")
         ops.setdefault(op, []).append(f"{field_name} {{{', '.join(labels)}}}")
-    lines: list[str] = []
     for op, axes in ops.items():
         lines += field("tried", f"{op}: {', '.join(axes)}" if op else ", ".join(axes), width)
     return lines

@@ -1,0 +1,250 @@
+"""One union of one firing as a claim: this member is the buffer that was there before.
+
+Planned and held against the contract here; numbers come later.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from rulecheck import contract, plan
+from rulecheck.dialects import Vocabulary
+from rulecheck.instantiate import Instance
+from rulecheck.records import (
+    Call,
+    CastStep,
+    Comparable,
+    Evidence,
+    Expr,
+    Failure,
+    FailureKind,
+    GemmCall,
+    GemmStep,
+    Let,
+    Lit,
+    Member,
+    Node,
+    Plan,
+    Rule,
+    Set,
+    Stage,
+    TermTable,
+    Var,
+    Verdict,
+    Violation,
+)
+
+_FAILURES = {
+    FailureKind.UNSUPPORTED: (Verdict.UNSUPPORTED, "RC411", "the rule is not judged on this"),
+    FailureKind.ILLEGAL: (Verdict.ILLEGAL, "RC217", "build the node as the launch expects it"),
+    FailureKind.TIMEOUT: (Verdict.TIMEOUT, "RC431", "replay the case by itself"),
+    FailureKind.CRASH: (Verdict.CRASH, "RC441", "replay the case by itself"),
+    FailureKind.MEMORY: (Verdict.CRASH, "RC441", "replay the case by itself"),
+}
+
+
+@dataclasses.dataclass(slots=True)
+class Claim:
+    """A member and what it replaces: ids in ``nodes``, and either evidence or plans to run.
+
+    ``ordinal`` numbers the claims of one instance; ``inside`` says that the member is a part of
+    the graph that it replaces.
+    """
+
+    instance: Instance
+    union: int
+    ordinal: int
+    nodes: tuple[Node, ...]
+    original: int
+    member: int
+    evidence: Evidence | None = None
+    plans: Comparable | None = None
+
+    @property
+    def inside(self) -> bool:
+        """Whether the member is a part of the graph that it replaces."""
+        stack, seen = [self.original], set[int]()
+        while stack:
+            term = stack.pop()
+            if term == self.member:
+                return True
+            if term not in seen:
+                seen.add(term)
+                stack.extend(self.nodes[term].args)
+        return False
+
+    def show(self) -> tuple[str, str]:
+        """Both graphs as text."""
+        table = TermTable(self.nodes)
+        return table.show(self.original), table.show(self.member)
+
+
+def directions(member: Member, requested: int) -> tuple[tuple[int, int], ...]:
+    """(what was there, what is claimed to equal it), from a union whose sides are in any order.
+
+    A term below ``requested`` was there before the rule acted. If both were, each may now be used
+    for the other, so both directions are claims; if neither was, the first is the reference.
+    """
+    left, right = member.left, member.right
+    if left < requested and right < requested:
+        return ((left, right), (right, left))
+    return ((right, left),) if right < requested else ((left, right),)
+
+
+def examine(
+    claim: Claim,
+    vocabulary: Vocabulary,
+    counts: Mapping[str, int],
+    stamps: Sequence[tuple[int, int]],
+) -> None:
+    """Plan both sides of a claim and hold the member against the contract.
+
+    Args:
+        claim: gets its evidence, if something is wrong, and its plans, if it can be run.
+        vocabulary: the dialect.
+        counts: elements of each input, by label.
+        stamps: (term, type term) for every type that the rule's head sets.
+    """
+    names = vocabulary.encoding
+    if claim.nodes[claim.original].fn not in {names.op, names.leaf}:
+        message = "the rule makes two terms equal that are no graphs; only graphs are judged"
+        hint = "state the claim on the ops that use the term"
+        claim.evidence = Evidence(Verdict.UNSUPPORTED, Stage.PLAN, "RC412", message, hint)
+        return
+    original = plan.build(claim.nodes, claim.original, vocabulary, counts)
+    member = plan.build(claim.nodes, claim.member, vocabulary, counts)
+    if isinstance(original, Failure):
+        claim.evidence = failed(original, Stage.PLAN)
+        return
+    if isinstance(member, Failure):
+        claim.evidence = failed(member, Stage.PLAN)
+        return
+    flaws = contract.check_plan(original)
+    if flaws:
+        message = (
+            f"the rule unites two new terms, and the first is no legal graph: {flaws[0].message}"
+        )
+        hint = "unite the new term with the one that the rule matched"
+        claim.evidence = Evidence(Verdict.UNSUPPORTED, Stage.PLAN, "RC412", message, hint)
+        return
+    violations = contract.check_plan(member) or _result_violations(original, member)
+    lie = _false_stamp(claim, vocabulary, stamps)
+    if violations:
+        claim.evidence = _broken(violations)
+    elif lie is not None:
+        hint = "set the type that the op writes"
+        claim.evidence = Evidence(Verdict.MISREAD, Stage.CONTRACT, "RC304", lie, hint)
+    claim.plans = Comparable(original, member, broken=claim.evidence is not None)
+    if claim.evidence is not None:
+        claim.evidence = with_calls(claim.evidence, claim.plans)
+
+
+def failed(failure: Failure, stage: Stage) -> Evidence:
+    """Evidence for something that could not be done."""
+    verdict, code, hint = _FAILURES[failure.kind]
+    return Evidence(verdict, stage, code, failure.message, hint)
+
+
+def with_calls(evidence: Evidence, plans: Comparable) -> Evidence:
+    """Add the two calls to evidence."""
+    return msgspec.structs.replace(
+        evidence,
+        original_call=_last_call(plans.original),
+        member_call=_last_call(plans.member),
+    )
+
+
+def _broken(violations: Sequence[Violation]) -> Evidence:
+    """Evidence for a member that breaks the contract. A call that is refused reads nothing."""
+    illegal = [item for item in violations if item.verdict is Verdict.ILLEGAL]
+    chosen = (illegal or violations)[0]
+    return Evidence(
+        verdict=chosen.verdict,
+        stage=Stage.CONTRACT,
+        code=chosen.code,
+        message=chosen.message,
+        hint=chosen.hint,
+        violations=tuple(violations),
+    )
+
+
+def _result_violations(original: Plan, member: Plan) -> tuple[Violation, ...]:
+    """Both members of a class are one buffer: of one type and one size."""
+    ours, theirs = (item.values[item.result] for item in (original, member))
+    step = len(member.steps) - 1
+    if ours.dtype.storage is not theirs.dtype.storage:
+        code, field = "RC201", "d_dtype"
+        expected, actual = ours.dtype.value, theirs.dtype.value
+        message = (
+            f"the member writes {actual} into a class whose buffer is {expected}: every reader "
+            "would take it for something else"
+        )
+        hint = f"write {expected}, or put a Cast behind the call"
+    elif ours.count != theirs.count:
+        cast = bool(member.steps) and isinstance(member.steps[-1], CastStep)
+        code, field = "RC202", "size" if cast else "m"
+        expected, actual = str(ours.count), str(theirs.count)
+        message = f"the member writes {actual} elements, the graph {expected}"
+        hint = "check the extents and the batch count of the new op"
+    else:
+        return ()
+    return (Violation(Verdict.MISREAD, code, step, "D", field, expected, actual, message, hint),)
+
+
+def _last_call(built: Plan) -> GemmCall | None:
+    """The library call nearest to the result."""
+    for step in reversed(built.steps):
+        if isinstance(step, GemmStep):
+            return step.call
+    return None
+
+
+def _false_stamp(
+    claim: Claim, vocabulary: Vocabulary, stamps: Sequence[tuple[int, int]]
+) -> str | None:
+    """A type that the rule sets for a term which is of another."""
+    for term, type_term in stamps:
+        said = vocabulary.dtypes.get(claim.nodes[type_term].fn)
+        built = plan.build(claim.nodes, term, vocabulary)
+        if said is None or isinstance(built, Failure):
+            continue
+        actual = built.values[built.result].dtype
+        if said.storage is not actual.storage:
+            return f"the rule says that the buffer is {said.value}; it holds {actual.value}"
+    return None
+
+
+def find_stamps(
+    rule: Rule, bindings: Mapping[str, int], table: TermTable, function: str
+) -> list[tuple[int, int]]:
+    """(term, type) for every ``set`` of the type function in a rule's head.
+
+    Terms are built in ``table`` from what the firing bound; a ``set`` on something that the
+    engine computes is left out.
+    """
+    values = dict(bindings)
+    found = []
+    for action in rule.head:
+        if isinstance(action, Let):
+            term = _ground(action.expr, values, table)
+            if term is not None:
+                values[action.name] = term
+        elif isinstance(action, Set) and action.fn == function:
+            target = _ground(action.args[0], values, table)
+            kind = _ground(action.value, values, table)
+            if target is not None and kind is not None:
+                found.append((target, kind))
+    return found
+
+
+def _ground(expr: Expr, values: Mapping[str, int], table: TermTable) -> int | None:
+    if isinstance(expr, Var):
+        return values.get(expr.name)
+    if isinstance(expr, Lit):
+        return None if expr.value is None else table.literal(expr.sort, expr.value)
+    assert isinstance(expr, Call)
+    args = [_ground(arg, values, table) for arg in expr.args]
+    return None if None in args else table.add(expr.fn, *(arg for arg in args if arg is not None))
