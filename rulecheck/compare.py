@@ -122,11 +122,11 @@ def worst_elements(got: Floats, allowed: Allowed, count: int) -> list[int]:
     """
     with np.errstate(all="ignore"):
         room = np.maximum(allowed.high - allowed.mid, allowed.mid - allowed.low)
-        away = np.where(got == allowed.mid, 0.0, np.abs(got - allowed.mid))
+        away = np.abs(got - allowed.mid)
         score = np.nan_to_num(away - room, nan=np.inf, posinf=np.inf)
-    agreed = np.isnan(got) & np.isnan(allowed.mid)
+    agreed = (got == allowed.mid) | (np.isnan(got) & np.isnan(allowed.mid))
     score = np.where(agreed, -np.inf, score)
     order = np.lexsort((np.nan_to_num(away, nan=np.inf), score))[::-1]
-    finite = np.isfinite(got[order])
-    chosen = [*order[~finite][: count - count // 2], *order[finite]]
+    poison = ~(np.isfinite(got) | agreed)[order]
+    chosen = [*order[poison][: count - count // 2], *order[~poison]]
     return [int(index) for index in chosen[:count]]

@@ -13,6 +13,7 @@ from rulecheck.campaign.claims import Claim
 from rulecheck.campaign.guards import describe, missing_guards
 from rulecheck.campaign.members import RuleRun, Trial
 from rulecheck.campaign.places import point_at, unions
+from rulecheck.instantiate import Cause, Instances
 from rulecheck.ordering import badness
 from rulecheck.records import (
     CaseResult,
@@ -38,7 +39,7 @@ def judge_rule(run: RuleRun) -> Finding:
         return _finding(run, Evidence(Verdict.UNSUPPORTED, Stage.LOAD, "RC404", message, hint))
     instances = run.instances()
     if not instances.instances:
-        return _no_instance(run, instances.reason or "the left side has no instance")
+        return _no_instance(run, instances)
     trial = run.apply(instances)
     results = run.judge(trial)
     if not results:
@@ -46,20 +47,38 @@ def judge_rule(run: RuleRun) -> Finding:
     return _summarize(run, trial, results)
 
 
-def _no_instance(run: RuleRun, reason: str) -> Finding:
-    """Why nothing could be tried: a contradiction, an op without meaning, types that clash."""
-    verdict, code = Verdict.VACUOUS, "RC402"
-    hint = "make the left side satisfiable by a graph that the ops accept"
-    message = f"never fired: no left side could be built: {reason}"
-    if reason.startswith(("the left side contradicts itself", "the guard")):
-        code, message = "RC401", f"the rule can never fire: {reason}"
-        hint = "remove or correct the guard"
-    elif reason.startswith("ill-typed left side"):
-        code, message = "RC403", f"only an ill-typed graph can match: {reason}"
-        hint = "give the operands the types that the op takes"
-    elif "has no role in this dialect" in reason:
-        verdict, code, message = Verdict.UNSUPPORTED, "RC411", reason
-        hint = "the rule is not judged; see the how-to on adding an op"
+_NO_INSTANCE = {
+    Cause.CONTRADICTION: (
+        Verdict.VACUOUS,
+        "RC401",
+        "the rule can never fire: ",
+        "remove or correct the guard",
+    ),
+    Cause.ILL_TYPED: (
+        Verdict.VACUOUS,
+        "RC403",
+        "only an ill-formed graph can match: ",
+        "give the op the types and sizes that it takes",
+    ),
+    Cause.UNKNOWN_OP: (
+        Verdict.UNSUPPORTED,
+        "RC411",
+        "",
+        "the rule is not judged: the op has to be in the dialect",
+    ),
+    Cause.GAP: (
+        Verdict.UNSUPPORTED,
+        "RC413",
+        "no graph was found that the left side matches: ",
+        "the rule may be right; it is not judged, since this tool could not build its left side",
+    ),
+}
+
+
+def _no_instance(run: RuleRun, instances: Instances) -> Finding:
+    """Why nothing could be tried."""
+    verdict, code, prefix, hint = _NO_INSTANCE[instances.cause or Cause.GAP]
+    message = f"{prefix}{instances.reason or 'the left side has no instance'}"
     return _finding(run, Evidence(verdict, Stage.INSTANTIATE, code, message, hint))
 
 
@@ -75,7 +94,13 @@ def _silent(run: RuleRun, trial: Trial) -> Finding:
         return _finding(run, evidence, trial)
     count = len(trial.instances.instances)
     message = f"never fired on {count} well-formed left sides"
-    hint = "a fact that the rule needs is never derived, or a guard compares with a missing term"
+    missing = run.underived()
+    if missing:
+        message += f": nothing that was built makes {' or '.join(missing)} hold"
+        hint = "the rule may be right; it is not judged without the rules that derive these facts"
+        evidence = Evidence(Verdict.UNSUPPORTED, Stage.ENGINE, "RC413", message, hint)
+        return _finding(run, evidence, trial)
+    hint = "a guard does not hold for what was built, or compares with a term that never exists"
     return _finding(run, Evidence(Verdict.VACUOUS, Stage.ENGINE, "RC402", message, hint), trial)
 
 

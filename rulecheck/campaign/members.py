@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import math
+import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
@@ -15,15 +17,17 @@ from rulecheck.campaign.claims import (
     find_stamps,
     with_calls,
 )
+from rulecheck.campaign.places import called
 from rulecheck.campaign.workshop import Workshop, signatures, table_rows
 from rulecheck.dialects.terms import TermReader
 from rulecheck.egraph import rematch
-from rulecheck.instantiate import Instance, Instances, Setting, instantiate
+from rulecheck.instantiate import Cause, DeadEnd, Instance, Instances, Setting, instantiate
 from rulecheck.records import (
     Case,
     CaseResult,
     Comparable,
     Failure,
+    FailureKind,
     Firing,
     InstanceBatch,
     Judged,
@@ -36,6 +40,13 @@ from rulecheck.records import (
 )
 
 BATCH = 30
+# For the engine's part of one rule; a rule that joins everything with everything never ends.
+ENGINE_BUDGET_S = 30.0
+
+
+_OUT_OF_TIME = Failure(
+    FailureKind.TIMEOUT, f"More than {ENGINE_BUDGET_S:g} s went into matching this rule."
+)
 
 
 @dataclasses.dataclass(slots=True)
@@ -75,6 +86,7 @@ class RuleRun:
             types=shop.types,
         )
         self._counts: dict[Instance, dict[str, int]] = {}
+        self._deadline_s = math.inf
 
     def instances(
         self, preferences: Mapping[str, str] | None = None, *, only: bool = False
@@ -83,15 +95,28 @@ class RuleRun:
         declared = signatures(self.file)
         return instantiate(self.rule, declared, self.setting, self.flaw, preferences, only=only)
 
-    def flaw(self, roots: tuple[int, ...]) -> str | None:
+    def underived(self) -> list[str]:
+        """Relations and functions in the body that only other rules could fill."""
+        names = self.shop.vocabulary.encoding
+        known = {names.dtype_function, names.nth_function, names.length_function}
+        declared = signatures(self.file)
+        found: dict[str, None] = {}
+        for name in called(self.rule):
+            kind = declared[name].kind if name in declared else ""
+            if kind in {"relation", "function"} and name not in known | set(self.setting.rows):
+                found[name] = None
+        return list(found)
+
+    def flaw(self, roots: tuple[int, ...]) -> DeadEnd | None:
         """Why the graphs among some terms are not well-formed, or None."""
         for root in self._graphs(roots):
             built = plan.build(self.table.nodes, root, self.shop.vocabulary)
             if isinstance(built, Failure):
-                return built.message
+                unknown = built.kind is FailureKind.UNSUPPORTED
+                return DeadEnd(built.message, Cause.GAP if unknown else Cause.ILL_TYPED)
             violations = contract.check_plan(built)
             if violations:
-                return violations[0].message
+                return DeadEnd(violations[0].message, Cause.ILL_TYPED)
         return None
 
     def _graphs(self, roots: Sequence[int]) -> list[int]:
@@ -101,6 +126,7 @@ class RuleRun:
     def apply(self, instances: Instances) -> Trial:
         """Let the engine apply the rule to every instance; plan and check each member."""
         trial = Trial(instances)
+        self._deadline_s = time.monotonic() + ENGINE_BUDGET_S
         found = instances.instances
         for start in range(0, len(found), BATCH):
             self._apply_chunk(found[start : start + BATCH], trial)
@@ -108,6 +134,10 @@ class RuleRun:
 
     def _apply_chunk(self, chunk: Sequence[Instance], trial: Trial) -> None:
         """Apply the rule to a batch; if the engine fails on it, find the instance that it is."""
+        if time.monotonic() > self._deadline_s:
+            if not trial.failures or trial.failures[-1] != _OUT_OF_TIME:
+                trial.failures.append(_OUT_OF_TIME)
+            return
         table, known = TermTable(), tuple(self.table.nodes)
         roots = tuple(
             tuple(table.copy_from(known, root) for root in instance.roots) for instance in chunk

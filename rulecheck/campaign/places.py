@@ -13,6 +13,11 @@ def unions(rule: Rule) -> list[Union]:
     return [action for action in rule.head if isinstance(action, Union)]
 
 
+def called(rule: Rule) -> list[str]:
+    """Names of everything that a rule's body calls, in order."""
+    return [call.fn for fact in rule.body for call in _calls(fact)]
+
+
 def point_at(rule: Rule, union: int, evidence: Evidence, vocabulary: Vocabulary) -> Span | None:
     """The place to show: the offending field, else what the rule changed, else the union.
 

@@ -119,8 +119,14 @@ class Binding:
                 if not self._unify(arg, value):
                     return False
             return self.reader.same_expression(self._spell(call), term)
-        if call.fn != self.encoding.product or known == [None, None]:
+        if call.fn != self.encoding.product:
             return False
+        if known == [None, None]:  # nothing else says how a product splits: all in one factor
+            return any(
+                self._unify(call.args[one], self.number(1))
+                and self._unify(call.args[1 - one], term)
+                for one in (0, 1)
+            )
         position = known.index(None)
         factor = known[1 - position]
         assert factor is not None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import enum
 import math
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
@@ -43,8 +44,22 @@ def spell(value: float) -> str:
     return f"{value:.6g}"
 
 
+class Cause(enum.Enum):
+    """Why a left side has no instance: what a report makes of it differs."""
+
+    CONTRADICTION = "contradiction"  # the body cannot hold, or a guard excludes everything
+    ILL_TYPED = "ill-typed"  # only a graph that the ops do not accept can match
+    UNKNOWN_OP = "unknown-op"  # an op or constructor that the dialect gives no meaning
+    GAP = "gap"  # there may be instances; this tool did not find one
+
+
 class DeadEnd(Exception):  # noqa: N818 - control flow inside this package
     """No candidate fits on an axis, or the finished graph is not well-formed."""
+
+    def __init__(self, message: str, cause: Cause = Cause.GAP) -> None:
+        """Say what is wrong and what kind of thing it is."""
+        super().__init__(message)
+        self.cause = cause
 
 
 class Chooser:
@@ -87,6 +102,8 @@ class Chooser:
         ordered = sorted(candidates, key=lambda candidate: candidate.label != wanted)
         position = len(self.taken)
         skip = self.script[position] if position < len(self.script) else 0
+        if not candidates:
+            raise DeadEnd(f"nothing is known that fits {axis}")
         for candidate in ordered:
             if not fits(candidate):
                 continue

@@ -7,88 +7,18 @@ the op, never from a variable's name or a rule's.
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import itertools
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from rulecheck.dialects import Vocabulary
-from rulecheck.instantiate.binding import Binding, Rows
-from rulecheck.instantiate.choices import Candidate, Chooser, DeadEnd
+from rulecheck.instantiate.binding import Binding
+from rulecheck.instantiate.choices import Candidate, Cause, Chooser, DeadEnd
 from rulecheck.instantiate.pattern import Contradiction, PatternGraph
-from rulecheck.ops import OPS, OpSpec
-from rulecheck.records import DType, Span, TermTable
+from rulecheck.instantiate.setting import OpNode, Setting, View
+from rulecheck.ops import OPS
+from rulecheck.records import DType, Span
 
 NOWHERE = Span("", 1, 1, 1, 1)
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class TypeTuple:
-    """Types that the library combines in one matmul, and the compute types it allows for them."""
-
-    a: DType
-    b: DType
-    c: DType
-    d: DType
-    compute: frozenset[str]
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class View:
-    """How a buffer can be read as a logical array: extents and element strides."""
-
-    shape: tuple[int, ...]
-    strides: tuple[int, ...]
-
-    @property
-    def count(self) -> int:
-        """Elements in the logical array."""
-        total = 1
-        for extent in self.shape:
-            total *= extent
-        return total
-
-    def transposed(self) -> View:
-        """The same elements with the last two axes swapped."""
-        swap = (*range(len(self.shape) - 2), len(self.shape) - 1, len(self.shape) - 2)
-        return View(
-            tuple(self.shape[axis] for axis in swap), tuple(self.strides[axis] for axis in swap)
-        )
-
-
-def dense(shape: Sequence[int], pad: int = 0) -> View:
-    """Row-major view; ``pad`` widens the distance between rows (the last axis but one)."""
-    strides: list[int] = []
-    step = 1
-    for axis, extent in enumerate(reversed(shape)):
-        strides.append(step)
-        step *= extent
-        if axis == 0:
-            step += pad
-    return View(tuple(shape), tuple(reversed(strides)))
-
-
-@dataclasses.dataclass(slots=True)
-class OpNode:
-    """An op of the pattern: its graph class, its spec, its fields and its input list."""
-
-    node: int
-    key: str
-    spec: OpSpec
-    fields: Mapping[str, int]
-    inputs: int
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Setting:
-    """What all completions of one rule share."""
-
-    vocabulary: Vocabulary
-    table: TermTable
-    rows: Rows
-    types: tuple[TypeTuple, ...]
-    # (label, types, their terms) of each combination; filled once, it is asked for in every run.
-    type_terms: list[tuple[str, tuple[DType, ...], tuple[int, ...]]] = dataclasses.field(
-        default_factory=list
-    )
 
 
 Role = Callable[["Completion", OpNode], None]
@@ -130,6 +60,13 @@ class Completion:
         """
         self.blocked = None
         mark = len(self.binding.trail)
+        nodes = {node for candidate in candidates for node, _ in candidate.bindings}
+        if nodes and all(self.binding.ground(node) is not None for node in nodes):
+            # The left side says it, be it on our list or not; whether it is legal is judged on
+            # the whole graph.
+            fixed = [candidate for candidate in candidates if self._fits(candidate)]
+            self.binding.undo(mark)
+            candidates = fixed[:1] or [Candidate("as the rule says", ())]
         try:
             self.chooser.pick(
                 axis,
@@ -142,7 +79,8 @@ class Completion:
         except DeadEnd as end:
             if self.blocked is None:
                 raise
-            raise DeadEnd(f"the guard {self.blocked} excludes every value of {axis}") from end
+            message = f"the guard {self.blocked} excludes every value of {axis} that was tried"
+            raise DeadEnd(message) from end
 
     def _fits(self, candidate: Candidate) -> bool:
         mark = len(self.binding.trail)
@@ -168,7 +106,7 @@ class Completion:
             raise DeadEnd(f"{what}: the left side asks for another value")
         broken = self.binding.broken(mark)
         if broken is not None:
-            raise DeadEnd(f"{what}: the guard {broken.text} does not hold")
+            raise DeadEnd(f"{what}: the guard {broken.text} does not hold", Cause.CONTRADICTION)
 
     def number(self, node: int) -> int | None:
         """The number that a class holds, if it is known."""
@@ -223,7 +161,8 @@ class Completion:
         ours, theirs = (self.binding.ground(node) for node in (first, second))
         if ours is not None and theirs is not None and ours != theirs:
             names = [self.table.nodes[term].fn for term in (ours, theirs)]
-            raise DeadEnd(f"ill-typed left side: {what} would be {names[0]} and {names[1]}")
+            message = f"{what} would be {names[0]} and {names[1]}"
+            raise DeadEnd(message, Cause.ILL_TYPED)
         try:
             if ours is not None:
                 self.bind(second, ours, what)
@@ -231,7 +170,24 @@ class Completion:
                 self.bind(first, theirs, what)
             self.graph.union(first, second)
         except Contradiction as clash:
-            raise DeadEnd(f"ill-typed left side: {what}: {clash}") from clash
+            raise DeadEnd(f"{what}: {clash}", Cause.ILL_TYPED) from clash
+
+    def guard_values(self, node: int) -> Iterator[float]:
+        """Numbers between and beside the literals that guards compare this class with."""
+        root, bounds = self.graph.find(node), []
+        for constraint in self.graph.constraints:
+            if root not in (self.graph.find(arg) for arg in constraint.args):
+                continue
+            for arg in constraint.args:
+                literal = self.graph.literals.get(self.graph.find(arg))
+                if literal is None or not isinstance(literal[1], float):
+                    continue
+                if math.isfinite(literal[1]):
+                    bounds.append(literal[1])
+        for bound in bounds:
+            yield from (bound, bound + abs(bound) / 2 + 1, bound - abs(bound) / 2 - 1)
+        for low, high in itertools.pairwise(sorted(bounds)):
+            yield (low + high) / 2
 
     # ---- structure ----
 
@@ -257,6 +213,14 @@ class Completion:
             raise DeadEnd(
                 f"{op.spec.name} reads {count} inputs here, the left side lists {len(found)}"
             )
+        return found
+
+    def listed_inputs(self, op: OpNode) -> list[int]:
+        """The inputs that the pattern lists, as far as it does."""
+        cons, found, tail = self.vocabulary.encoding.input_cons, [], op.inputs
+        while calls := [call for call in self.graph.calls_of(tail) if call.fn == cons]:
+            head, tail = calls[0].args
+            found.append(head)
         return found
 
     def _extend(self, tail: int, *, closed: bool) -> int:
@@ -289,18 +253,23 @@ class Completion:
 
     def is_leaf(self, node: int) -> bool:
         """Whether nothing in the pattern says how a graph class is computed."""
-        return not self.graph.calls_of(node)
+        leaf = self.vocabulary.encoding.leaf
+        return all(call.fn == leaf for call in self.graph.calls_of(node))
 
     def ops_at(self, node: int) -> list[OpNode]:
         """The ops that the pattern puts into a graph class."""
         names, found = self.vocabulary.encoding, []
         for call in self.graph.calls_of(node):
-            if call.fn != names.op:
+            if self.graph.sort_of(node) != names.graph_sort or call.fn == names.leaf:
                 continue
+            if call.fn != names.op:
+                message = f"{call.fn} has no meaning in the dialect {self.vocabulary.name}"
+                raise DeadEnd(message, Cause.UNKNOWN_OP)
             for kind in self.graph.calls_of(call.args[0]):
                 binding = self.vocabulary.ops.get(kind.fn)
                 if binding is None:
-                    raise DeadEnd(f"the op {kind.fn} has no role in this dialect")
+                    message = f"the op {kind.fn} has no role in this dialect"
+                    raise DeadEnd(message, Cause.UNKNOWN_OP)
                 fields = dict(zip(binding.fields, kind.args, strict=True))
                 root = self.graph.find(node)
                 found.append(OpNode(root, kind.fn, OPS[binding.spec], fields, call.args[1]))
@@ -320,7 +289,7 @@ class Completion:
             if state.get(root) == 2:
                 return
             if state.get(root) == 1:
-                raise DeadEnd("the left side is cyclic")
+                raise DeadEnd("the left side is cyclic", Cause.CONTRADICTION)
             state[root] = 1
             for call in self.graph.calls_of(root):
                 for arg in call.args:
@@ -333,7 +302,8 @@ class Completion:
             order.extend(ops)
 
         for root in self.graph.classes():
-            visit(root)
+            if self.graph.sort_of(root) == self.vocabulary.encoding.graph_sort:
+                visit(root)
         for position, op in enumerate(order):
             twins = [other for other in order[:position] if other.spec is op.spec]
             op.key = f"{op.key}{len(twins) + 1}" if twins else op.key
@@ -357,7 +327,7 @@ class Completion:
                 self._leaf(root)
         broken = self.binding.broken()
         if broken is not None:
-            raise DeadEnd(f"the guard {broken.text} does not hold")
+            raise DeadEnd(f"the guard {broken.text} does not hold", Cause.CONTRADICTION)
         roots: list[int] = []
         inner: set[int] = set()
         for root in self.graph.classes():
@@ -371,23 +341,32 @@ class Completion:
                 roots.append(term)
         return roots
 
+    def type_leaves(self) -> None:
+        """Tie the type field of every input that the pattern spells out to the class's type."""
+        leaf = self.vocabulary.encoding.leaf
+        for root in self.graph.classes():
+            for call in self.graph.calls_of(root):
+                if call.fn == leaf:
+                    self.same_dtype(self.dtype_of(root), call.args[2], "an input")
+
     def _leaf(self, root: int) -> None:
+        """An input of its own label, unless the pattern says one."""
         dtype_node = self.dtype_of(root)
         if self.binding.ground(dtype_node) is None:
             options = (DType.F32, DType.BF16, DType.F16, DType.F64)
-            self.pick(
-                f"leaf{self.leaves}.dtype",
-                [
-                    Candidate(dtype.value, ((dtype_node, self.dtype_term(dtype)),))
-                    for dtype in options
-                ],
-            )
+            candidates = [
+                Candidate(dtype.value, ((dtype_node, self.dtype_term(dtype)),)) for dtype in options
+            ]
+            self.pick(f"leaf{self.leaves}.dtype", candidates)
         dtype = self.binding.ground(dtype_node)
         assert dtype is not None
         identity = self.table.literal("i64", self.leaves)
-        name = self.names.get(root, "x")
-        label = self.table.literal("String", f"{self.tag}{name}{self.leaves}")
+        label = self.table.literal("String", f"{self.tag}{self.names.get(root, 'x')}{self.leaves}")
         self.leaves += 1
+        for call in self.graph.calls_of(root):
+            said = [self.binding.ground(arg) for arg in call.args[:2]]
+            identity = identity if said[0] is None else said[0]
+            label = label if said[1] is None else said[1]
         leaf = self.table.add(self.vocabulary.encoding.leaf, identity, label, dtype)
         self.bind(root, leaf, "an input")
 

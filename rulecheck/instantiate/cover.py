@@ -6,16 +6,17 @@ import dataclasses
 import itertools
 from collections.abc import Callable, Mapping
 
-from rulecheck.instantiate.choices import Choice, Chooser, DeadEnd, advance
-from rulecheck.instantiate.completion import Completion, Setting
+from rulecheck.instantiate.choices import Cause, Choice, Chooser, DeadEnd, advance
+from rulecheck.instantiate.completion import Completion
 from rulecheck.instantiate.pattern import Contradiction, PatternGraph, build_pattern
-from rulecheck.instantiate.roles import ROLES
+from rulecheck.instantiate.roles import PREPARE, ROLES
+from rulecheck.instantiate.setting import OpNode, Setting
 from rulecheck.records import Declaration, Rule
 
 Label = tuple[str, str]  # (axis, label)
 Pair = frozenset[Label]
 # Takes the terms to insert; returns why they are not well-formed, or None.
-Judge = Callable[[tuple[int, ...]], str | None]
+Judge = Callable[[tuple[int, ...]], DeadEnd | None]
 
 BACKTRACKS = 60
 # Far above what pairwise cover needs (a library matmul with everything free takes about 160
@@ -47,11 +48,12 @@ class Coverage:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Instances:
-    """All instances of a rule; ``reason`` says why there is none."""
+    """All instances of a rule; ``reason`` and ``cause`` say why there is none."""
 
     instances: tuple[Instance, ...]
     coverage: Coverage
     reason: str | None = None
+    cause: Cause | None = None
 
 
 def rigid_sorts(setting: Setting) -> frozenset[str]:
@@ -83,11 +85,12 @@ def instantiate(
     try:
         pattern = build_pattern(rule, signatures, rigid_sorts(setting))
     except Contradiction as clash:
-        return Instances((), nothing, f"the left side contradicts itself: {clash}")
+        reason = f"the left side contradicts itself: {clash}"
+        return Instances((), nothing, reason, Cause.CONTRADICTION)
     search = _Search(pattern, setting, judge)
     first = search.run(preferences or {}, BACKTRACKS)
     if first is None:
-        return Instances((), nothing, search.reason)
+        return Instances((), nothing, str(search.reason), search.reason.cause)
     if only:
         return Instances((first,), nothing)
     search.cover_labels()
@@ -108,13 +111,13 @@ class _Search:
         self.dead: set[Label] = set()
         self.flips: set[str] = set()  # axes whose labels are tried by themselves
         self.context: dict[Label, dict[str, str]] = {}  # where a label was first offered
-        self.reason = "the left side has no instance"
+        self.reason = DeadEnd("the left side has no instance")
         self.attempts = 0
 
     def run(self, preferences: Mapping[str, str], backtracks: int) -> Instance | None:
         """The instance that preferences lead to, searched depth-first over the latest choice."""
         script: list[int] | None = []
-        reasons: list[str] = []
+        reasons: list[DeadEnd] = []
         while script is not None and backtracks >= 0:
             self.attempts += 1
             backtracks -= 1
@@ -122,9 +125,10 @@ class _Search:
             try:
                 roots = self._complete(chooser)
             except DeadEnd as end:
-                reasons.append(str(end))
+                reasons.append(end)
             except Contradiction as clash:
-                reasons.append(f"the left side contradicts itself: {clash}")
+                message = f"the left side contradicts itself: {clash}"
+                reasons.append(DeadEnd(message, Cause.CONTRADICTION))
             else:
                 flaw = self.judge(roots)
                 if flaw is None:
@@ -142,10 +146,14 @@ class _Search:
         run = Completion(self.pattern.copy(), self.setting, chooser, tag)
         broken = run.binding.broken()
         if broken is not None:
-            raise DeadEnd(f"the guard {broken.text} does not hold")
+            raise DeadEnd(f"the guard {broken.text} does not hold", Cause.CONTRADICTION)
         ops = run.all_ops()
         if not ops:
-            raise DeadEnd("the left side names no op, so it describes no graph")
+            message = "the left side names no op, so it describes no graph"
+            raise DeadEnd(message, Cause.UNKNOWN_OP)
+        run.type_leaves()
+        for op in ops:
+            PREPARE.get(op.spec.family, _nothing)(run, op)
         for op in ops:
             ROLES[op.spec.family](run, op)
         return tuple(run.finish())
@@ -285,6 +293,10 @@ class _Search:
                     used.setdefault(axis, {})[label] = None
         axes = tuple((axis, tuple(labels)) for axis, labels in used.items())
         return Coverage(possible, axes)
+
+
+def _nothing(_run: Completion, _op: OpNode) -> None:
+    """Most ops need no preparation."""
 
 
 def _pairs(labels: list[Label]) -> list[Pair]:

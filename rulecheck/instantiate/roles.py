@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
-import math
 from collections.abc import Iterator
 
 from rulecheck.instantiate.choices import Candidate, spell
-from rulecheck.instantiate.completion import Completion, OpNode, Role, View, dense
+from rulecheck.instantiate.completion import Completion, Role
 from rulecheck.instantiate.roles_gemm import EXTENTS, PAD, complete_gemm
+from rulecheck.instantiate.setting import OpNode, View, dense
 from rulecheck.records import DType
 
 CASTS = (
@@ -64,6 +63,16 @@ def _matmul_operand(
     run: Completion, op: OpNode, side: str, node: int, shape: tuple[int, ...]
 ) -> None:
     """An operand lacks one output axis: n for the left one, m for the right one."""
+    _pick_strides(run, op, f"{side}_strides", list(matmul_layouts(shape, side)))
+    batch, (m, n, k) = shape[:-3], shape[-3:]
+    root = run.graph.find(node)
+    run.names.setdefault(root, "A" if side == "lhs" else "B")
+    run.hints[root] = dense((*batch, m, k) if side == "lhs" else (*batch, k, n))
+    run.same_dtype(run.dtype_of(node), op.fields["dtype"], f"the {side} of {op.key}")
+
+
+def matmul_layouts(shape: tuple[int, ...], side: str) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """Strides over [batch…, m, n, k] of an operand that lacks n (left) or m (right)."""
     batch, (m, n, k) = shape[:-3], shape[-3:]
     outer = m if side == "lhs" else n
     layouts = {
@@ -71,18 +80,12 @@ def _matmul_operand(
         "column-major": dense((*batch, k, outer)) if side == "lhs" else dense((*batch, outer, k)),
     }
     padded = {f"{name}, padded": dense(view.shape, pad=PAD) for name, view in layouts.items()}
-    options = []
     for name, view in (layouts | padded).items():
         *steps, first, second = view.strides
         row_major = name.startswith("row-major")
         along_outer, along_k = (first, second) if row_major == (side == "lhs") else (second, first)
         pair = (along_outer, 0) if side == "lhs" else (0, along_outer)
-        options.append((name, (*steps, *pair, along_k)))
-    _pick_strides(run, op, f"{side}_strides", options)
-    root = run.graph.find(node)
-    run.names.setdefault(root, "A" if side == "lhs" else "B")
-    run.hints[root] = dense((*batch, m, k) if side == "lhs" else (*batch, k, n))
-    run.same_dtype(run.dtype_of(node), op.fields["dtype"], f"the {side} of {op.key}")
+        yield name, (*steps, *pair, along_k)
 
 
 def complete_pointwise(run: Completion, op: OpNode) -> None:
@@ -155,6 +158,9 @@ def _reads(
     yield "one column for all", (*zeros[:-2], 1, 0)
     if len(shape) > 2:
         yield "one matrix for all", (*zeros[:-2], *plain.strides[-2:])
+        for side, word in (("lhs", "left"), ("rhs", "right")):
+            for name, strides in matmul_layouts(shape, side):
+                yield f"{word} matmul operand, {name}", strides
 
 
 def _writes(shape: tuple[int, ...]) -> Iterator[tuple[str, tuple[int, ...]]]:
@@ -167,6 +173,33 @@ def _writes(shape: tuple[int, ...]) -> Iterator[tuple[str, tuple[int, ...]]]:
 def _column_major(shape: tuple[int, ...]) -> tuple[int, ...]:
     swapped = dense((*shape[:-2], shape[-1], shape[-2])).strides
     return (*swapped[:-2], swapped[-1], swapped[-2])
+
+
+def prepare_reduce(run: Completion, op: OpNode) -> None:
+    """Size what feeds a reduction from the reduction: its shape and the axis that it sums."""
+    (node,) = run.input_nodes(op, 1)
+    makers = run.ops_at(node)
+    fields, root = op.fields, run.graph.find(node)
+    free = [item for item in makers if item.spec.family == "pointwise"]
+    if not free or run.binding.ground(free[0].fields["shape"]) is not None:
+        return
+    ranks = {run.rank_of(fields[name]) for name in ("shape", "strides", "out_strides")}
+    inner = {run.rank_of(free[0].fields[name]) for name in ("shape", "strides.0", "out_strides")}
+    known = (ranks - {None}) | {rank - 1 for rank in inner if rank is not None}
+    candidates = []
+    for batch in ((), (3,)):
+        for m, n, k in EXTENTS:
+            shape = (*batch, m, n)
+            if known <= {len(shape)}:
+                sizes = (
+                    (fields["shape"], run.shape_term(shape)),
+                    (fields["iters"], run.binding.number(k)),
+                    (free[0].fields["shape"], run.shape_term((*shape, k))),
+                )
+                candidates.append(Candidate("x".join(map(str, (*shape, k))), sizes))
+    run.hints.setdefault(root, dense((5, 7, 11)))
+    if candidates:
+        run.pick(f"{op.key}.sizes", candidates)
 
 
 def complete_reduce(run: Completion, op: OpNode) -> None:
@@ -216,7 +249,7 @@ def complete_fill(run: Completion, op: OpNode) -> None:
     """A constant: usual scalars, and values that the rule's own guards mention."""
     node = op.fields["value"]
     if run.binding.ground(node) is None:
-        values = dict.fromkeys((*CONSTANTS, *_guard_values(run, node)))
+        values = dict.fromkeys((*CONSTANTS, *run.guard_values(node)))
         run.pick(
             f"{op.key}.value",
             [Candidate(spell(value), ((node, run.scalar(value)),)) for value in values],
@@ -225,24 +258,6 @@ def complete_fill(run: Completion, op: OpNode) -> None:
     result = run.dtype_term(op.spec.result)
     run.bind(run.dtype_of(op.node), result, f"the type of {op.key}")
     run.views[run.graph.find(op.node)] = []
-
-
-def _guard_values(run: Completion, node: int) -> Iterator[float]:
-    """Numbers between and beside the literals that guards compare this class with."""
-    root, bounds = run.graph.find(node), []
-    for constraint in run.graph.constraints:
-        if root not in (run.graph.find(arg) for arg in constraint.args):
-            continue
-        for arg in constraint.args:
-            literal = run.graph.literals.get(run.graph.find(arg))
-            if literal is None or not isinstance(literal[1], float):
-                continue
-            if math.isfinite(literal[1]):
-                bounds.append(literal[1])
-    for bound in bounds:
-        yield from (bound, bound + abs(bound) / 2 + 1, bound - abs(bound) / 2 - 1)
-    for low, high in itertools.pairwise(sorted(bounds)):
-        yield (low + high) / 2
 
 
 def _pick_strides(
@@ -274,6 +289,9 @@ def _strides(run: Completion, node: int, shape: tuple[int, ...]) -> tuple[int, .
         steps.append(offsets[1] - offsets[0])
     return tuple(steps) if len(steps) == len(shape) else dense(shape).strides
 
+
+# Before any op is completed, for ops that decide the sizes of what feeds them.
+PREPARE: dict[str, Role] = {"reduce": prepare_reduce}
 
 ROLES: dict[str, Role] = {
     "gemm": complete_gemm,

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rulecheck.instantiate.choices import Candidate, DeadEnd, spell
-from rulecheck.instantiate.completion import Completion, OpNode, View
+from rulecheck.instantiate.choices import Candidate, Cause, DeadEnd, spell
+from rulecheck.instantiate.completion import Completion
+from rulecheck.instantiate.setting import OpNode, View
 from rulecheck.records import DType
 
 ALPHAS = (1.0, 1 / 64, -1.0, 0.0, 1 / 3, 2.0)
@@ -25,9 +26,12 @@ def complete_gemm(run: Completion, op: OpNode) -> None:
     fp8 = _dtype(run, op, "a_dtype").is_fp8
     _layouts(run, op, fp8=fp8)
     _extents(run, op, fp8=fp8)
+    # What sizes depend on comes before what they do not, so that a dead end turns back to it.
+    _leading_dimensions(run, op, "dab", fp8=fp8)
+    _batch_strides(run, op, "dab")
     _scalars(run, op)
-    _leading_dimensions(run, op, fp8=fp8)
-    _batch_strides(run, op)
+    _leading_dimensions(run, op, "c", fp8=fp8)
+    _batch_strides(run, op, "c")
     _inputs(run, op)
     run.views[run.graph.find(op.node)] = list(_result_views(run, op))
 
@@ -136,41 +140,48 @@ def _extents(run: Completion, op: OpNode, *, fp8: bool) -> None:
         _axis(op, "batch_count"),
         [Candidate(str(count), ((batch, run.binding.number(count)),)) for count in (1, 3)],
     )
+    fixed = _fixed_extents(run, op)
     candidates = []
     for sizes in FP8_EXTENTS if fp8 else EXTENTS:
+        merged = [fixed.get(name, size) for name, size in zip("mnk", sizes, strict=True)]
         bindings = tuple(
-            (op.fields[field], run.binding.number(size))
-            for field, size in zip("mnk", sizes, strict=True)
+            (op.fields[name], run.binding.number(size))
+            for name, size in zip("mnk", merged, strict=True)
+            if run.number(op.fields[name]) is None
         )
-        candidates.append(Candidate("x".join(map(str, sizes)), bindings))
-    known = [run.number(op.fields[field]) is not None for field in "mnk"]
-    if any(known):
-        candidates = list(_partial_extents(run, op, fp8=fp8))
-    if not all(known):
-        run.pick(_axis(op, "m x n x k"), candidates, _axis(op, "types"))
+        candidates.append(Candidate("x".join(map(str, merged)), bindings))
+    if any(candidate.bindings for candidate in candidates):
+        unique = {candidate.label: candidate for candidate in candidates}
+        run.pick(_axis(op, "m x n x k"), list(unique.values()), _axis(op, "types"))
 
 
-def _partial_extents(run: Completion, op: OpNode, *, fp8: bool) -> Iterator[Candidate]:
-    """Where the left side fixes some of m, n, k, vary the others."""
-    for sizes in FP8_EXTENTS if fp8 else EXTENTS:
-        fixed = [run.number(op.fields[field]) for field in "mnk"]
-        merged = [
-            size if known is None else known for size, known in zip(sizes, fixed, strict=True)
-        ]
-        bindings = tuple(
-            (op.fields[field], run.binding.number(size))
-            for field, size, known in zip("mnk", merged, fixed, strict=True)
-            if known is None
-        )
-        yield Candidate("x".join(map(str, merged)), bindings)
+def _fixed_extents(run: Completion, op: OpNode) -> dict[str, int]:
+    """Extents that the pattern says, or that the result of another op brings as A or B."""
+    fixed: dict[str, int] = {}
+    for operand, node in zip("ab", run.listed_inputs(op), strict=False):
+        for view in run.views.get(run.graph.find(node), ()):
+            if len(view.shape) < 2:
+                continue
+            outer, inner = view.shape[-2:]
+            column = _text(run, op, f"{operand}_order") == "COL"
+            plain = _text(run, op, f"{operand}_layout") == "N"
+            names = ("mk" if plain else "km") if operand == "a" else ("kn" if plain else "nk")
+            fixed.update(zip(names, (inner, outer) if column else (outer, inner), strict=True))
+            break
+    for name in "mnk":
+        known = run.number(op.fields[name])
+        if known is not None:
+            fixed[name] = known
+    return fixed
 
 
 def _scalars(run: Completion, op: OpNode) -> None:
     for name, values in (("beta", BETAS), ("alpha", ALPHAS)):
         node = op.fields[name]
+        tried = dict.fromkeys((*values, *run.guard_values(node)))
         run.pick(
             _axis(op, name),
-            [Candidate(spell(value), ((node, run.scalar(value)),)) for value in values],
+            [Candidate(spell(value), ((node, run.scalar(value)),)) for value in tried],
         )
     epilogue = op.fields["epilogue"]
     # A bias is a vector over the rows of a column-order D (CUBLASLT.md section 3).
@@ -181,6 +192,17 @@ def _scalars(run: Completion, op: OpNode) -> None:
         [Candidate(name, ((epilogue, run.string(name)),)) for name in names],
         _axis(op, "order of C, D"),
     )
+    run.input_nodes(op, len(_roles(run, op)))  # a dead end here turns back to the epilogue
+
+
+def _roles(run: Completion, op: OpNode) -> list[str]:
+    """What the call reads, in the order of the input list."""
+    roles = ["A", "B"]
+    if _reads_c(run, op):
+        roles.append("C")
+    if _text(run, op, "epilogue").endswith("BIAS"):
+        roles.append("bias")
+    return roles
 
 
 def _matrix(run: Completion, op: OpNode, operand: str) -> tuple[int, int]:
@@ -195,14 +217,18 @@ def _matrix(run: Completion, op: OpNode, operand: str) -> tuple[int, int]:
     return (rows, cols) if _text(run, op, f"{operand}_order") == "COL" else (cols, rows)
 
 
-def _leading_dimensions(run: Completion, op: OpNode, *, fp8: bool) -> None:
+def _leading_dimensions(run: Completion, op: OpNode, operands: str, *, fp8: bool) -> None:
     """Minimal or padded; D is dense, since its buffer holds exactly m times n elements."""
     pad = FP8_PAD if fp8 else PAD
-    for operand in "dcab":
+    for operand in operands:
         node = op.fields[f"ld{operand}"]
-        if run.number(node) is not None:
-            continue  # the left side says it; whether it is legal is judged on the whole graph
         least = _matrix(run, op, operand)[0]
+        said = run.number(node)
+        if said is not None:
+            if said < least and (operand != "c" or _reads_c(run, op)):
+                message = f"ld{operand} is {said}, the stored matrix needs {least}"
+                raise DeadEnd(message, Cause.ILL_TYPED)
+            continue
         sizes = [("minimal", least)]
         if operand != "d" and (operand != "c" or _reads_c(run, op)):
             sizes.append(("padded", least + pad))
@@ -225,10 +251,10 @@ def _reads_c(run: Completion, op: OpNode) -> bool:
     return run.table.nodes[term].value != 0.0
 
 
-def _batch_strides(run: Completion, op: OpNode) -> None:
+def _batch_strides(run: Completion, op: OpNode, operands: str) -> None:
     """One matrix apart, or 0 (one matrix for the whole batch) where the library allows it."""
     batch = run.known(op.fields["batch_count"])
-    for operand in "dcab":
+    for operand in operands:
         node = op.fields[f"stride_{operand}"]
         if run.number(node) is not None:
             continue
@@ -243,11 +269,7 @@ def _batch_strides(run: Completion, op: OpNode) -> None:
 
 def _inputs(run: Completion, op: OpNode) -> None:
     """A, B, then C if β ≠ 0, then the bias: typed and with the view that the call takes."""
-    roles = ["A", "B"]
-    if _reads_c(run, op):
-        roles.append("C")
-    if _text(run, op, "epilogue").endswith("BIAS"):
-        roles.append("bias")
+    roles = _roles(run, op)
     for role, node in zip(roles, run.input_nodes(op, len(roles)), strict=True):
         root = run.graph.find(node)
         run.names.setdefault(root, role)

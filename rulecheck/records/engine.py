@@ -11,7 +11,7 @@ from rulecheck.records.terms import Node
 class Limits(msgspec.Struct, frozen=True):
     """Bounds on one request to the engine's child."""
 
-    seconds: float = 20.0
+    seconds: float = 10.0
     memory_bytes: int = 3 << 30
     nodes: int = 200_000
     file_bytes: int = 2 << 20
