@@ -11,6 +11,11 @@ from rulecheck.children import numerics
 from rulecheck.records import Failure, FailureKind, Outcome, Plan
 
 
+def wish(plan: Plan) -> str:
+    """The label of the first input."""
+    return plan.inputs[0].label.partition("#")[0]
+
+
 class Dying(CpuModel):
     """Does what the label of the first input says, else what the model does."""
 
@@ -18,13 +23,13 @@ class Dying(CpuModel):
 
     def supports(self, plan: Plan) -> Failure | None:
         """Refuse a plan that asks for it."""
-        if plan.inputs[0].label == "refuse":
+        if wish(plan) == "refuse":
             return Failure(FailureKind.UNSUPPORTED, "no such kernel here")
         return super().supports(plan)
 
     def run(self, plan: Plan, inputs: tuple[bytes, ...], timeout_s: float) -> Outcome | Failure:
         """Run a plan, or not."""
-        match plan.inputs[0].label:
+        match wish(plan):
             case "die":
                 os.abort()
             case "hang":

@@ -104,7 +104,7 @@ def test_an_agreeing_rule_says_how_much_was_tried(bench: Bench) -> None:
     assert finding.field_span is None
     tried = dict(finding.tried)
     assert tried["cublaslt.alpha"] == ("1", "1/64", "-1", "0", "1/3", "2")
-    assert any("possible pairs of choices were tried" in note for note in finding.notes)
+    assert any("possible pairs of choices were judged" in note for note in finding.notes)
     assert 0 < (finding.error_over_bound or 0) <= 1
 
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from msgspec.structs import replace
 
 from rulecheck import campaign
+from rulecheck.campaign.claims import failed
 from rulecheck.campaign.findings import problem_finding, problem_findings
-from rulecheck.campaign.members import broken, failed
 from rulecheck.campaign.run import environment, usable_cores
 from rulecheck.campaign.workshop import Workshop, supported_types
 from rulecheck.errors import UserError
@@ -26,7 +25,6 @@ from rulecheck.records import (
     Verdict,
 )
 from tests.rule_texts import LAYOUT, SCALE
-from tests.samples import VIOLATION
 
 
 @pytest.mark.parametrize("kind", FailureKind)
@@ -36,20 +34,6 @@ def test_every_failure_has_a_verdict_that_is_no_pass(kind: FailureKind) -> None:
     assert (evidence.message, evidence.stage) == ("why", Stage.PLAN)
     assert evidence.code in ENTRIES
     assert evidence.hint
-
-
-def test_a_refused_call_reads_nothing_so_refusal_comes_first() -> None:
-    refused = replace(VIOLATION, verdict=Verdict.ILLEGAL, code="RC211", message="no kernel")
-    evidence = broken((VIOLATION, refused), None)
-    assert (evidence.verdict, evidence.code) == (Verdict.ILLEGAL, "RC211")
-    assert evidence.violations == (VIOLATION, refused)
-    assert broken((VIOLATION,), "said F16").code == "RC201"
-    claimed = broken((), "said F16")
-    assert (claimed.verdict, claimed.code, claimed.message) == (
-        Verdict.MISREAD,
-        "RC304",
-        "said F16",
-    )
 
 
 PLACE = Span("a.egg", 3, 5, 3, 9)

@@ -7,7 +7,15 @@ import math
 import numpy as np
 import pytest
 
-from rulecheck.compare import Allowed, Comparison, compare, detectable, overlap
+from rulecheck.compare import (
+    Allowed,
+    Comparison,
+    compare,
+    detectable,
+    narrow,
+    overlap,
+    worst_elements,
+)
 
 INF, NAN = math.inf, math.nan
 
@@ -121,6 +129,59 @@ def test_another_number_of_elements_is_never_compared() -> None:
         against([1.0], (0, 1, 2), (0, 1, 2))
     with pytest.raises(ValueError, match="elements compared"):
         compare(np.zeros((2, 1)), allowed((0, 0, 0), (0, 0, 0)))
+
+
+# ---- what an element can tell ------------------------------------------------------------------
+
+
+def test_elements_tell_something_where_a_wrong_result_would_leave_the_range() -> None:
+    rows = (
+        (3.0, 4.0, 5.0),  # a quarter of its size
+        (-9.0, 1.0, 9.0),  # anything of its size, and of the largest, is legal
+        (NAN, NAN, NAN),
+        (INF, INF, INF),
+        (1.0, 2.0, INF),
+        (0.0, 0.0, 0.0),  # zero, and nothing else
+        (-1.0, 0.0, 1.0),  # far below the largest value
+    )
+    got = [mid for _, mid, _ in rows]
+    found = against(got, *rows)
+    assert (found.compared, found.told) == (7, 3)
+    assert list(narrow(allowed(*rows), 0.5)) == [True, False, False, False, False, True, True]
+    assert not narrow(allowed((-1, 0, 1)), 0.5).any()
+    assert narrow(allowed(*rows), 0.1).sum() == 1
+
+
+def test_nothing_at_all_tells_nothing() -> None:
+    assert narrow(Allowed(np.zeros(0), np.zeros(0), np.zeros(0)), 0.5).sum() == 0
+
+
+# ---- the elements to show ----------------------------------------------------------------------
+
+
+def worst(got: list[float], count: int, *rows: tuple[float, float, float]) -> list[int]:
+    return worst_elements(np.array(got), allowed(*rows), count)
+
+
+def test_the_elements_that_leave_their_range_furthest_come_first() -> None:
+    row = (0.0, 1.0, 2.0)
+    assert worst([1.0, 9.0, -5.0, 2.5], 3, row, row, row, row) == [1, 2, 3]
+    wide = (-90.0, 1.0, 90.0)
+    assert worst([80.0, 3.0], 1, wide, row) == [1]  # far from what is written, but legal
+
+
+def test_poison_and_numbers_share_the_list() -> None:
+    row = (1.0, 1.0, 1.0)
+    got = [NAN, 2.0, NAN, 5.0, NAN]
+    found = worst(got, 4, *[row] * 5)
+    assert [math.isnan(got[index]) for index in found] == [True, True, False, False]
+    assert found[2:] == [3, 1]
+    assert len(worst(got, 9, *[row] * 5)) <= 5
+
+
+def test_what_is_not_finite_where_it_is_written_is_no_departure() -> None:
+    rows = ((NAN, NAN, NAN), (1.0, 1.0, 1.0), (INF, INF, INF), (1.0, 1.0, 1.0))
+    assert worst([NAN, 2.0, INF, NAN], 4, *rows)[:2] == [3, 1]
 
 
 # ---- the smallest effect that would have been seen ---------------------------------------------

@@ -169,10 +169,16 @@ def test_a_position_that_contradicts_refuses_the_list() -> None:
     assert bench.bind("?s", bench.terms.shape(5, 7))
 
 
-def test_a_position_beyond_a_list_says_nothing() -> None:
-    bench = Bench("(= ?n (nth_from_end ?s 5))")
-    assert bench.bind("?s", bench.terms.shape(3, 5))
-    assert bench.value("?n") is None
+@pytest.mark.parametrize("position", [2, 5, -1])
+def test_a_position_beyond_a_list_refuses_it(position: int) -> None:
+    bench = Bench(f"(= ?n (nth_from_end ?s {position}))")
+    assert not bench.bind("?s", bench.terms.shape(3, 5))
+    assert bench.bind("?s", bench.terms.shape(3, 5, 7, 9, 11, 13)) is (position >= 0)
+
+
+def test_a_wildcard_is_another_value_each_time() -> None:
+    bench = Bench("(= ?s (ECons _ (ECons _ (ENil))))")
+    assert bench.bind("?s", bench.terms.shape(5, 7))
 
 
 @pytest.mark.parametrize(

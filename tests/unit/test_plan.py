@@ -44,13 +44,15 @@ def test_a_leaf_alone_is_a_plan_without_steps() -> None:
     graph = Graph()
     built = graph.plan(graph.leaf("i0.x", DType.F32))
     assert built.values == (ValueSpec(DType.F32, 1),)
-    assert built.inputs == (InputSpec(0, "i0.x"),)
+    assert built.inputs == (InputSpec(0, "i0.x#0"),)
     assert (built.steps, built.result) == ((), 0)
 
 
-def test_a_leaf_without_a_label_is_known_by_its_number() -> None:
+def test_a_leaf_is_known_by_its_label_and_its_number() -> None:
     graph = Graph()
-    assert graph.plan(graph.leaf("", identity=7)).inputs[0].label == "input7"
+    assert graph.plan(graph.leaf("", identity=7)).inputs[0].label == "input#7"
+    both = graph.pointwise("Add", (2,), graph.leaf("x", identity=1), graph.leaf("x", identity=2))
+    assert [leaf.label for leaf in graph.plan(both).inputs] == ["x#1", "x#2"]
 
 
 @pytest.mark.parametrize("name", BINARY)
@@ -258,7 +260,7 @@ def test_leaves_are_as_large_as_their_largest_read() -> None:
 def test_leaves_take_the_sizes_that_are_given() -> None:
     graph = Graph()
     root = graph.pointwise("Add", (6,), graph.leaf("a"), graph.leaf("b"))
-    built = graph.plan(root, {"a": 100, "elsewhere": 3})
+    built = graph.plan(root, {"a#0": 100, "elsewhere": 3})
     assert [value.count for value in built.values] == [100, 6, 6]
 
 

@@ -80,10 +80,26 @@ def test_nothing_is_said_of_the_rule_when_the_graph_leaves_its_own_bound() -> No
     assert found.error_over_bound == 2.0
 
 
-def test_nothing_is_said_where_nothing_was_compared() -> None:
+def test_a_graph_without_elements_shows_nothing() -> None:
     empty = span([])
     found = decide(facts([], written=empty, member=empty, real=empty))
-    assert found.verdict is Verdict.UNTRUSTED
+    assert (found.verdict, found.code, found.compared) == (Verdict.VACUOUS, "RC405", 0)
+    assert "no element" in found.message
+
+
+def test_agreement_where_anything_is_legal_shows_nothing() -> None:
+    wide = span([1, 258], 1000)
+    found = decide(facts([7.0, 250.0], written=wide))
+    assert (found.verdict, found.code) == (Verdict.VACUOUS, "RC405")
+    assert "any result would be legal" in found.message
+    nothing = span([math.nan, math.inf])
+    assert decide(facts([math.nan, math.inf], written=nothing)).verdict is Verdict.VACUOUS
+
+
+def test_a_departure_counts_although_other_elements_show_nothing() -> None:
+    written = Allowed(np.array([1.0, 258.0]), np.array([-9e9, 258.0]), np.array([9e9, 258.0]))
+    found = decide(facts([1.0, 300.0], written=written, member_real=span([1, 300])))
+    assert found.verdict is Verdict.MISMATCH
 
 
 def test_graphs_that_differ_without_any_rounding_are_a_mismatch() -> None:
@@ -157,15 +173,14 @@ def test_alternatives_are_asked_for_only_when_they_are_needed() -> None:
     differing = facts([1.0, 300.0], member_real=span([1, 300]))._replace(alternatives=alternatives)
     assert decide(differing).verdict is Verdict.MISMATCH
     assert asked == []
-    assert decide(facts([1.0, 259.0])._replace(alternatives=alternatives)).verdict is (
-        Verdict.ROUNDING_ADDED
-    )
+    added = facts([1.0, 259.0], roundings=(CAST,))._replace(alternatives=alternatives)
+    assert decide(added).verdict is Verdict.ROUNDING_ADDED
     assert asked == [True]
 
 
 @pytest.mark.parametrize(
     ("names", "listed"),
-    [((), "none narrower than F32"), ((CAST,), CAST), ((STORE, CAST), f"{STORE} and {CAST}")],
+    [((CAST,), CAST), ((STORE, CAST), f"{STORE} and {CAST}")],
 )
 def test_an_unexplained_departure_is_a_rounding_of_the_member(
     names: tuple[str, ...], listed: str
@@ -178,10 +193,53 @@ def test_an_unexplained_departure_is_a_rounding_of_the_member(
     assert "wider type" in found.hint
 
 
+def test_a_departure_of_a_member_that_never_narrows_is_a_mismatch() -> None:
+    found = decide(facts([1.0, 256.0]))
+    assert (found.verdict, found.code) == (Verdict.MISMATCH, "RC301")
+    assert "1 of 2 elements leave the bound, though the member never narrows" in found.message
+
+
+def test_a_rounding_that_is_skipped_must_not_lead_away_from_float64() -> None:
+    """257.25 is written as 258; 250 without the cast is an alternative, but no better."""
+    further = [((CAST,), span([1, 250]))]
+    found = decide(
+        facts([1.0, 250.0], real=span([1, 257.25]), alternatives=further, roundings=(STORE,))
+    )
+    assert found.verdict is Verdict.ROUNDING_ADDED
+
+
+@pytest.mark.parametrize(
+    ("room", "verdict"), [(0.0, Verdict.ROUNDING_ADDED), (1.0, Verdict.MISMATCH)]
+)
+def test_graphs_are_equal_only_where_float64_is_settled(room: float, verdict: Verdict) -> None:
+    """A wide range over the reals (a pole, a pick) is no proof that two graphs are equal."""
+    found = decide(facts([1.0, 259.0], real=span([1, 258], room), roundings=(CAST,)))
+    assert found.verdict is verdict
+
+
+def test_not_a_number_on_both_sides_is_equal() -> None:
+    real = span([math.nan, math.inf, 258])
+    found = decide(
+        facts(
+            [math.nan, math.inf, 256.0],
+            written=real,
+            member=span([math.nan, math.inf, 256]),
+            real=real,
+            roundings=(CAST,),
+        )
+    )
+    assert found.verdict is Verdict.ROUNDING_ADDED
+
+
 def test_distances_pass_over_what_is_not_finite() -> None:
     written = span([math.inf, math.nan, 258])
     found = decide(
-        facts([math.inf, math.nan, 256.0], written=written, member=span([math.inf, math.nan, 256]))
+        facts(
+            [math.inf, math.nan, 256.0],
+            written=written,
+            member=span([math.inf, math.nan, 256]),
+            roundings=(CAST,),
+        )
     )
     assert found.verdict is Verdict.ROUNDING_ADDED
     assert "1 of 3 elements differ, 0 nearer to float64, 1 further" in found.message

@@ -1,0 +1,83 @@
+"""Roundings by name, and the graph without each of them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rulecheck.oracle import (
+    Accumulator,
+    InputKind,
+    alternatives,
+    draw_inputs,
+    evaluate,
+    name_rounding,
+    roundings,
+)
+from rulecheck.oracle.alternatives import MAX_COMBINED
+from rulecheck.records import DType, Plan
+from tests.luminal_terms import Graph
+
+BF16, F32 = DType.BF16, DType.F32
+
+
+def chain(*casts: DType) -> Plan:
+    """a * b, converted to and fro."""
+    graph = Graph()
+    root = graph.pointwise("Mul", (12,), graph.leaf("a", F32), graph.leaf("b", F32))
+    for target in casts:
+        root = graph.cast(root, 12, target)
+    return graph.plan(root)
+
+
+def names(plan: Plan) -> list[str]:
+    return [name_rounding(plan, index) for index in range(len(plan.steps))]
+
+
+def test_roundings_are_named_by_their_op() -> None:
+    graph = Graph()
+    product = graph.gemm(graph.leaf("A"), graph.leaf("B"))
+    total = graph.pointwise("Add", (35,), product, graph.leaf("R"))
+    kind = graph.add(
+        "Sum",
+        graph.shape(5),
+        graph.number(7),
+        graph.strides(7),
+        graph.stride(1),
+        graph.strides(1),
+    )
+    root = graph.cast(graph.op(kind, total), 5, DType.F16)
+    assert names(graph.plan(root)) == [
+        "the rounding to Bf16 after the matmul",
+        "the rounding to Bf16 after Add",
+        "the rounding to Bf16 after Sum",
+        "the Cast to F16",
+    ]
+    constant = graph.op(graph.add("Constant", graph.literal("f64", 1 / 3)))
+    assert names(graph.plan(constant)) == ["the rounding to F32 of a constant"]
+
+
+def skipped(plan: Plan) -> list[tuple[str, ...]]:
+    data = draw_inputs(plan, InputKind.REALS, 0)
+    return [names for names, _ in alternatives(plan, data, Accumulator())]
+
+
+def test_few_roundings_are_left_out_in_every_combination() -> None:
+    first, second = "the Cast to Bf16", "the Cast to F16"
+    plan = chain(BF16, F32, DType.F16, F32)
+    assert skipped(plan) == [(first,), (second,), (first, second)]
+    assert skipped(chain(F32)) == []
+
+
+def test_many_roundings_are_left_out_one_by_one_and_all_together() -> None:
+    long = chain(*(BF16, F32) * (MAX_COMBINED + 1))
+    assert [len(found) for found in skipped(long)] == [1] * (MAX_COMBINED + 1) + [MAX_COMBINED + 1]
+
+
+def test_an_alternative_is_the_graph_evaluated_without_those_roundings() -> None:
+    plan = chain(BF16, F32, DType.F16, F32)
+    data = draw_inputs(plan, InputKind.REALS, 1)
+    steps = roundings(plan)
+    found = dict(alternatives(plan, data, Accumulator()))
+    for step in steps:
+        wanted = evaluate(plan, data, Accumulator(), skip=frozenset({step}))[plan.result]
+        assert np.array_equal(found[(name_rounding(plan, step),)].mid, wanted.mid)
