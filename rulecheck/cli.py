@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import traceback
 from collections.abc import Sequence
@@ -201,7 +202,7 @@ def replay(
 
 
 @cli.command()
-@click.argument("subject", metavar="[CODE|VERDICT|RULE]", required=False)
+@click.argument("subject", metavar="[CODE|VERDICT]", required=False)
 @click.option("--all", "everything", is_flag=True, help="Explain every code.")
 @_help
 def explain(subject: str | None, everything: bool) -> int:
@@ -244,6 +245,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = tuple(sys.argv[1:] if argv is None else argv)
     if "_RULECHECK_COMPLETE" in os.environ:  # a shell asks for completions; click answers and exits
         cli.main(args, prog_name="rulecheck")
+    # A CI job that is cancelled: leave through the context managers, so that no child is left.
+    signal.signal(signal.SIGTERM, lambda number, _frame: sys.exit(128 + number))
     try:
         # Not cli.main: click takes any broken pipe, a child's too, for a silent exit code 1.
         with cli.make_context("rulecheck", list(args), obj=("rulecheck", *args)) as context:

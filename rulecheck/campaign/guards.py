@@ -64,14 +64,17 @@ def _costless(bad: Sequence[Labels], good: Sequence[Labels]) -> Guard | None:
 
 
 def _separating(bad: Sequence[Labels], good: Sequence[Labels]) -> Guard | None:
-    best: tuple[int, Guard] | None = None
+    """The axis whose failing labels fail most often; of equal ones, the one that keeps most."""
+    best: tuple[float, int, Guard] | None = None
     for axis in _axes([*good, *bad]):
         fails = _labels(axis, bad)
         guard = (axis, tuple(label for label in _labels(axis, good) if label not in fails))
         kept = sum(_admits(guard, case) for case in good)
-        if kept and (best is None or kept > best[0]):
-            best = (kept, guard)
-    return None if best is None else best[1]
+        lost = len(good) - kept
+        rate = len(bad) / (len(bad) + lost)
+        if kept and (best is None or (rate, kept) > best[:2]):
+            best = (rate, kept, guard)
+    return None if best is None else best[2]
 
 
 def describe(guards: Sequence[Guard]) -> str:

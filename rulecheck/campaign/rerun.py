@@ -61,6 +61,10 @@ def _case(subject: str) -> Case:
 
 def _rerun(shop: Workshop, file: RuleFile, case: Case) -> Replay:
     names = [rule.name for rule in file.rules]
+    hashes = [rule.text_hash for rule in file.rules]
+    if case.rule not in names and case.text_hash in hashes:
+        # A rule without a name is called by its line, which moves when the file is edited.
+        case = msgspec.structs.replace(case, rule=names[hashes.index(case.text_hash)])
     if case.rule not in names:
         raise UserError(
             f"{case.file} has no valid rule called {case.rule!r}",

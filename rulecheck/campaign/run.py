@@ -49,7 +49,8 @@ def check(settings: Settings, progress: Progress) -> Report:
         findings += crew.judge(progress)
     if settings.rule is not None and not any(item.rule == settings.rule for item in findings):
         raise UserError(
-            f"no rule is called {settings.rule!r} in {len(settings.paths)} files",
+            f"no rule is called {settings.rule!r} in {', '.join(settings.paths[:3])}"
+            + (" …" if len(settings.paths) > 3 else ""),
             "give the rule's :name, or file.egg:LINE for a rule without a name",
         )
     order = {path: position for position, path in enumerate(settings.paths)}

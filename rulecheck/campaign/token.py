@@ -58,15 +58,32 @@ def _unpack(packed: bytes) -> bytes:
 
 
 def load(text: str | bytes) -> Case:
-    """Read a case from JSON, as ``replay --format json`` prints it under ``case``.
+    """Read the one case in a JSON text: a case, a replay, a counterexample or a whole report.
 
     Raises:
-        UserError: the text is no case.
+        UserError: the text holds no case, or several.
     """
     try:
-        return msgspec.json.decode(text, type=Case)
+        found = [msgspec.convert(item, Case) for item in _cases(msgspec.json.decode(text))]
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
         raise UserError(
             f"the file holds no case: {error}",
-            "save the object under 'case' that 'rulecheck replay TOKEN --format json' prints",
+            "save what 'rulecheck check --format json' or 'replay --format json' prints",
         ) from error
+    if len(found) != 1:
+        raise UserError(
+            f"the file holds {len(found) or 'no'} cases, not one",
+            "give the token of one of them, or run check with --rule to get one",
+        )
+    return found[0]
+
+
+def _cases(data: object) -> list[object]:
+    """Every case inside a report, a rule, a counterexample, a replay, or the case itself."""
+    if isinstance(data, list):
+        return [case for item in data for case in _cases(item)]
+    if not isinstance(data, dict):
+        return []
+    if "text_hash" in data:
+        return [data]
+    return [case for key in ("case", "counterexample", "rules") for case in _cases(data.get(key))]

@@ -137,9 +137,7 @@ def _try(
         float64=float64,
         member_float64=lambda: _expected(member, member_inputs, unrounded=True),
         alternatives=lambda: _alternatives(original, inputs),
-        member_roundings=tuple(
-            oracle.name_rounding(member, step) for step in oracle.roundings(member)
-        ),
+        member_roundings=oracle.name_narrowings(member),
     )
     result_type = original.values[original.result].dtype
     seen = detectable(expected, dtypes.ulp(expected.mid, result_type))

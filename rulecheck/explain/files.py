@@ -27,7 +27,7 @@ ENTRIES = (
         "judged. Other files are.",
         "Close the parenthesis or string that the report points at: for an unclosed one it points "
         "at the opening, not at the end of the file.",
-        "(rule ((= ?x (Cast ?n ?y (F32))) ((union ?x ?y)))   ; the body is not closed",
+        "(rule ((= ?x (Op (Cast ?n (F32)) ?i)) ((union ?x ?x)))   ; the body is not closed",
     ),
     Entry(
         "RC102",
@@ -79,7 +79,7 @@ ENTRIES = (
         "declared with.",
         "Positional fields shift: of the 27 fields of a call, every later one is read as another.",
         "Compare with the declaration; the report gives both numbers.",
-        "(Cast ?x (F32))   ; Cast takes a size, an input list and a dtype",
+        "(Op (Cast (F32)) ?i)   ; Cast takes a size and a dtype",
     ),
     Entry(
         "RC107",
@@ -115,12 +115,12 @@ ENTRIES = (
     ),
     Entry(
         "RC110",
-        "unknown ruleset, or a header line that is not understood",
+        "a declaration or a name in the file that is not understood",
         ("invalid",),
-        "A rule names a ruleset that nothing declares, or a line ; RULECHECK-KEY: value in the "
-        "header has an unknown key, a bad value or a name that does not exist.",
-        "An ignored directive is worse than none: the author believes that it works.",
-        "Declare the ruleset, or correct the header line.",
-        "; RULECHECK-EXPCT: misread",
+        "Something at the top level of the file names what nothing declares, and it lies in no "
+        "rule, so no rule can be singled out.",
+        "A file that is half understood would be half tested.",
+        "Declare the name before it is used, or correct its spelling.",
+        "(cublaslt_base_type (F32))   ; the relation is called cublaslt_base_dtype",
     ),
 )

@@ -56,6 +56,6 @@ ENTRIES = (
         "Unless the op is the identity the claim is false, and if it is, the member adds nothing; "
         "the rule may then fire on its own result for ever.",
         "Unite with the inner term, or drop the rule.",
-        "(union ?x (Cast ?n ?x (F32)))",
+        "(= ?x (Op ?kind ?inputs)) … (union ?x (Op ?kind ?inputs))",
     ),
 )

@@ -47,12 +47,11 @@ ENTRIES = (
         "RC405",
         "the inputs cannot tell right from wrong",
         ("vacuous",),
-        "Results were compared, but a planted error of the kind looked for would not have shown, "
-        "for instance because the operand that changed is multiplied by zero.",
+        "Every element of the graph's own result is NaN, infinite, or may legally be almost "
+        "anything, so no result of the member could have been told from a wrong one.",
         "Agreement on such inputs is luck.",
-        "Free the scalar or shape that the rule pins, or check it together with the rule that "
-        "produces its input.",
-        "alpha pinned to 0.0",
+        "Let the left side say more: a reciprocal of a difference that is always zero tells nothing.",
+        "(Recip (x - x))",
     ),
     Entry(
         "RC411",
@@ -74,6 +73,17 @@ ENTRIES = (
         "See whether the condition can be written with the relations of the dialect, and the claim "
         "on the ops that use the term.",
         "a condition on a set or a map",
+    ),
+    Entry(
+        "RC413",
+        "no left side could be built for the rule",
+        ("unsupported",),
+        "The rule may match something, but rulecheck did not find a well-formed graph that it "
+        "matches: a symbolic dimension, an unusual layout, or a fact that only other rules derive.",
+        "An untested rule is not a right rule, and not a wrong one either.",
+        "Read which constraint could not be met; put the rule that derives a missing fact into the "
+        "same file.",
+        "a relation that another file's rules fill",
     ),
     Entry(
         "RC421",

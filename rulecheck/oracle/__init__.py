@@ -1,6 +1,6 @@
 """What a graph means: rounded as written, in float64, and how far a legal run may depart."""
 
-from rulecheck.oracle.alternatives import alternatives, name_rounding
+from rulecheck.oracle.alternatives import alternatives, name_narrowings
 from rulecheck.oracle.evaluate import evaluate, roundings
 from rulecheck.oracle.inputs import InputKind, draw_inputs
 from rulecheck.oracle.intervals import Range
@@ -13,6 +13,6 @@ __all__ = [
     "alternatives",
     "draw_inputs",
     "evaluate",
-    "name_rounding",
+    "name_narrowings",
     "roundings",
 ]

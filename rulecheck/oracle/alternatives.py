@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from rulecheck.oracle.evaluate import evaluate, roundings
 from rulecheck.oracle.intervals import Range
-from rulecheck.oracle.products import Accumulator
+from rulecheck.oracle.products import Accumulator, narrows_operands
 from rulecheck.records import CastStep, GemmStep, MatmulStep, Plan, PointwiseStep, ReduceStep
 
 # With more roundings than this they are left out one by one and all together, not in every
@@ -38,3 +38,12 @@ def name_rounding(plan: Plan, index: int) -> str:
     if isinstance(step, PointwiseStep | ReduceStep):
         return f"the rounding to {dtype} after {step.op}"
     return f"the rounding to {dtype} of a constant"
+
+
+def name_narrowings(plan: Plan) -> tuple[str, ...]:
+    """Every place where a graph loses bits on purpose: roundings, and narrow multipliers."""
+    names = [name_rounding(plan, step) for step in roundings(plan)]
+    for step in plan.steps:
+        if isinstance(step, GemmStep) and narrows_operands(step.call):
+            names.append(f"the {step.call.compute_type} multiplier")
+    return tuple(names)

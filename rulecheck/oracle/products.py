@@ -94,6 +94,11 @@ def sum_error(arithmetic: Arithmetic, left: Floats, right: Floats, total: Floats
     return np.asarray(total * (terms * unit))
 
 
+def narrows_operands(call: GemmCall) -> bool:
+    """Whether the call's multiplier keeps fewer bits than its operands have."""
+    return call.a.dtype.storage is DType.F32 and call.compute_type in _MULTIPLIER
+
+
 def gemm(step: GemmStep, ranges: list[Range], arithmetic: Arithmetic) -> tuple[Ints, Range]:
     """D of a library call and the flat offsets that it writes."""
     call = step.call
@@ -102,7 +107,7 @@ def gemm(step: GemmStep, ranges: list[Range], arithmetic: Arithmetic) -> tuple[I
     size_a, size_b = np.abs(a.mid), np.abs(b.mid)
     total = size_a @ size_b
     radius = sum_error(arithmetic, size_a, size_b, total)
-    error = _MULTIPLIER.get(call.compute_type, 0.0) if call.a.dtype.storage is DType.F32 else 0.0
+    error = _MULTIPLIER[call.compute_type] if narrows_operands(call) else 0.0
     radius = radius + _multiplier_error(error, arithmetic, size_a, size_b, total)
     if not (a.is_exact and b.is_exact):
         radius = radius + a.radius @ (size_b + b.radius) + size_a @ b.radius

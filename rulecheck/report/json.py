@@ -94,6 +94,7 @@ def _counterexample(example: Counterexample) -> dict[str, object]:
     evidence = example.evidence
     return {
         "token": example.token,
+        "case": example.case,
         "call": evidence.member_call,
         "original_call": evidence.original_call,
         "original": example.original,

@@ -30,7 +30,7 @@ from rulecheck.rules.scanner import Form, Places, Scan, scan, shorten
 Parser = Callable[[str], tuple[list[Any], str | None]]
 
 # More than this many problems tell nobody more, and a hostile file could have millions.
-_MAX_PROBLEMS = 100
+_MAX_PROBLEMS = 1000
 _MAX_MESSAGE = 400
 
 # "In 1:8-16: (= a b c)" of its parser; "At 3:5 of rules/a.egg" of what was built from records.
@@ -144,6 +144,12 @@ class _Reader:
         drafts = [item for item in self._items if isinstance(item, Rule)]
         rules = tuple(rule for draft in drafts for rule in self._rule(draft))
         problems = [_trim(problem) for problem in self._problems[:_MAX_PROBLEMS]]
+        if len(self._problems) >= _MAX_PROBLEMS:
+            what = (
+                f"More than {_MAX_PROBLEMS} things are wrong in this file; the rest is not named."
+            )
+            hint = "Mend those named first, or split the file."
+            problems.append(Problem("too-large", what, hint, Span(self._path, 1, 1, 1, 1)))
         return RuleFile(
             self._path,
             rules,
