@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import functools
 
-from rulecheck import contract, plan
-from rulecheck.campaign.workshop import signatures, supported_types, table_rows
+from rulecheck.campaign.members import RuleRun
+from rulecheck.campaign.workshop import Workshop
 from rulecheck.egraph.bindings import Parser
-from rulecheck.instantiate import Instances, Setting, instantiate
-from rulecheck.records import Failure, Limits, Rule, RuleFile, TermTable
+from rulecheck.instantiate import Instances
+from rulecheck.records import Limits, Rule, RuleFile, Settings
 from rulecheck.rules.parse import Dialect, read_dialect, read_file
 from tests.luminal_terms import VOCABULARY
 
@@ -31,38 +31,20 @@ def first_rule(text: str) -> Rule:
 
 
 class Maker:
-    """Instances of one rule, as a campaign makes them."""
+    """Instances of one rule, as a campaign makes them; its workshop is never started."""
 
     def __init__(self, text: str) -> None:
-        self.file = read(text)
-        (self.rule,) = self.file.rules
-        self.table = TermTable()
-        self.setting = Setting(
-            vocabulary=VOCABULARY,
-            table=self.table,
-            rows=table_rows(self.file, self.table),
-            types=supported_types(),
-        )
+        self.run = RuleRun(Workshop(Settings(paths=())), read(text), 0)
+        self.table = self.run.table
 
     def flaw(self, roots: tuple[int, ...]) -> str | None:
         """Why a left side is not well-formed."""
-        names = VOCABULARY.encoding
-        for root in roots:
-            if self.table.nodes[root].fn not in (names.op, names.leaf):
-                continue
-            built = plan.build(self.table.nodes, root, VOCABULARY)
-            if isinstance(built, Failure):
-                return built.message
-            violations = contract.check_plan(built)
-            if violations:
-                return violations[0].message
-        return None
+        end = self.run.flaw(roots)
+        return None if end is None else str(end)
 
     def make(self, preferences: dict[str, str] | None = None, *, only: bool = False) -> Instances:
-        return instantiate(
-            self.rule, signatures(self.file), self.setting, self.flaw, preferences, only=only
-        )
+        return self.run.instances(preferences, only=only)
 
     def show(self, roots: tuple[int, ...]) -> str:
-        """The graphs as text, without the tag of the instance."""
+        """The graphs as text."""
         return "\n".join(self.table.show(root) for root in roots)

@@ -34,6 +34,8 @@ RULES = {
         ((union ?x ?y)) :ruleset matmul_backend :name "c")""",
     "guarded away": """(rule ((= ?x (Op (Constant ?v) ?i)) (> ?v 2.0) (< ?v 1.0))
         ((union ?x (Op (Constant 3.0) ?i))) :ruleset matmul_backend :name "g")""",
+    "impossible guard": """(rule ((= ?x (Op (Constant ?v) ?i)) (= ?one 1.0) (> ?one 2.0))
+        ((union ?x (Op (Constant 3.0) ?i))) :ruleset matmul_backend :name "p")""",
     "ill-typed": """(rule ((= ?x (Op (Add ?s ?a ?b ?o) (ICons ?y (ICons ?z (INil)))))
          (= (F32) (dtype ?y)) (= (Bf16) (dtype ?z)))
         ((union ?x ?y)) :ruleset matmul_backend :name "t")""",
@@ -66,10 +68,11 @@ EXPECTED = {
     "idle": (Verdict.VACUOUS, "RC305", "only ever unites a term with itself"),
     "no graphs": (Verdict.UNSUPPORTED, "RC412", "that are no graphs"),
     "contradiction": (Verdict.VACUOUS, "RC401", "(F32 …) = (F16 …)"),
-    "guarded away": (Verdict.VACUOUS, "RC401", "the guard (> ?v 2.0)"),
-    "ill-typed": (Verdict.VACUOUS, "RC403", "only an ill-typed graph can match"),
-    "underived": (Verdict.VACUOUS, "RC402", "never fired on"),
-    "no op": (Verdict.VACUOUS, "RC402", "names no op"),
+    "impossible guard": (Verdict.VACUOUS, "RC401", "the guard (> ?one 2.0)"),
+    "guarded away": (Verdict.VACUOUS, "RC401", "the guard (> ?v 2.0) excludes every value"),
+    "ill-typed": (Verdict.VACUOUS, "RC403", "an input of Add would be Bf16 and F32"),
+    "underived": (Verdict.UNSUPPORTED, "RC413", "makes blessed hold"),
+    "no op": (Verdict.UNSUPPORTED, "RC411", "names no op"),
     "new op": (Verdict.UNSUPPORTED, "RC411", "the op Silu has no role"),
     "new op on the right": (Verdict.UNSUPPORTED, "RC411", "the op Swish is not in the dialect"),
 }

@@ -291,7 +291,7 @@ def test_instances_do_not_depend_on_the_hash_seed() -> None:
                 "(= ?x (Op (Add ?s ?a ?b ?o) (ICons ?y (ICons ?z (INil)))))"
                 " (= (F32) (dtype ?y)) (= (Bf16) (dtype ?z))"
             ),
-            "ill-typed left side",
+            "an input of Add would be Bf16 and F32",
         ),
     ],
 )

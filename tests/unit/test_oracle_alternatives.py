@@ -10,10 +10,9 @@ from rulecheck.oracle import (
     alternatives,
     draw_inputs,
     evaluate,
-    name_rounding,
     roundings,
 )
-from rulecheck.oracle.alternatives import MAX_COMBINED
+from rulecheck.oracle.alternatives import MAX_COMBINED, name_narrowings, name_rounding
 from rulecheck.records import DType, Plan
 from tests.luminal_terms import Graph
 
@@ -81,3 +80,16 @@ def test_an_alternative_is_the_graph_evaluated_without_those_roundings() -> None
     for step in steps:
         wanted = evaluate(plan, data, Accumulator(), skip=frozenset({step}))[plan.result]
         assert np.array_equal(found[(name_rounding(plan, step),)].mid, wanted.mid)
+
+
+def test_a_narrow_multiplier_is_a_narrowing() -> None:
+    graph = Graph()
+    types = {f"{operand}_dtype": F32 for operand in "abcd"}
+    leaves = (graph.leaf("A", F32), graph.leaf("B", F32))
+
+    def narrowings(compute: str) -> tuple[str, ...]:
+        return name_narrowings(graph.plan(graph.gemm(*leaves, **types, compute_type=compute)))
+
+    assert narrowings("32F") == ()
+    assert narrowings("32F_FAST_TF32") == ("the 32F_FAST_TF32 multiplier",)
+    assert name_narrowings(chain(BF16, F32)) == ("the Cast to Bf16",)
