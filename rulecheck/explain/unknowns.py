@@ -50,7 +50,8 @@ ENTRIES = (
         "Every element of the graph's own result is NaN, infinite, or may legally be almost "
         "anything, so no result of the member could have been told from a wrong one.",
         "Agreement on such inputs is luck.",
-        "Let the left side say more: a reciprocal of a difference that is always zero tells nothing.",
+        "Let the left side say more: the reciprocal of a difference that is always zero tells "
+        "nothing.",
         "(Recip (x - x))",
     ),
     Entry(

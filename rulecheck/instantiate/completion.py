@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from rulecheck.instantiate.binding import Binding
 from rulecheck.instantiate.choices import Candidate, Cause, Chooser, DeadEnd
-from rulecheck.instantiate.pattern import Contradiction, PatternGraph
+from rulecheck.instantiate.pattern import Constraint, Contradiction, PatternGraph
 from rulecheck.instantiate.setting import OpNode, Setting, View
 from rulecheck.ops import OPS
 from rulecheck.records import DType, Span
@@ -41,7 +41,7 @@ class Completion:
         self.dtypes: dict[int, int] = {}
         self.names: dict[int, str] = {}
         self.leaves = 0
-        self.blocked: str | None = None  # the guard that excluded the last candidate
+        self.blocked: Constraint | None = None  # the guard that excluded the last candidate
 
     # ---- choosing ----
 
@@ -79,8 +79,23 @@ class Completion:
         except DeadEnd as end:
             if self.blocked is None:
                 raise
-            message = f"the guard {self.blocked} excludes every value of {axis} that was tried"
-            raise DeadEnd(message) from end
+            raise self._excluded(axis, nodes, self.blocked) from end
+
+    def _excluded(self, axis: str, nodes: set[int], guard: Constraint) -> DeadEnd:
+        """What to say of a guard that no candidate passes.
+
+        Candidates include numbers on every side of the guard's own literals; so a guard that
+        compares the field itself with literals holds for no value at all.
+        """
+        roots = {self.graph.find(node) for node in nodes}
+        plain = all(
+            self.graph.find(arg) in roots or self.graph.find(arg) in self.graph.literals
+            for arg in guard.args
+        )
+        if plain:
+            message = f"the guard {guard.text} excludes every value of {axis}"
+            return DeadEnd(message, Cause.CONTRADICTION)
+        return DeadEnd(f"the guard {guard.text} excludes every value of {axis} that was tried")
 
     def _fits(self, candidate: Candidate) -> bool:
         mark = len(self.binding.trail)
@@ -90,7 +105,7 @@ class Completion:
                 return False
         broken = self.binding.broken(mark)
         if broken is not None:
-            self.blocked = broken.text
+            self.blocked = broken
             self.binding.undo(mark)
             return False
         return True

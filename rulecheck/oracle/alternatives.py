@@ -42,8 +42,8 @@ def name_rounding(plan: Plan, index: int) -> str:
 
 def name_narrowings(plan: Plan) -> tuple[str, ...]:
     """Every place where a graph loses bits on purpose: roundings, and narrow multipliers."""
-    names = [name_rounding(plan, step) for step in roundings(plan)]
-    for step in plan.steps:
-        if isinstance(step, GemmStep) and narrows_operands(step.call):
-            names.append(f"the {step.call.compute_type} multiplier")
-    return tuple(names)
+    calls = [step.call for step in plan.steps if isinstance(step, GemmStep)]
+    return (
+        *(name_rounding(plan, step) for step in roundings(plan)),
+        *(f"the {call.compute_type} multiplier" for call in calls if narrows_operands(call)),
+    )

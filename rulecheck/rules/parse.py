@@ -149,7 +149,7 @@ class _Reader:
                 f"More than {_MAX_PROBLEMS} things are wrong in this file; the rest is not named."
             )
             hint = "Mend those named first, or split the file."
-            problems.append(Problem("too-large", what, hint, Span(self._path, 1, 1, 1, 1)))
+            problems.append(Problem("too-large", what, hint, max(item.span for item in problems)))
         return RuleFile(
             self._path,
             rules,
