@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import functools
 import re
-import shlex
 from pathlib import Path
 
 import pytest
@@ -21,7 +20,7 @@ CORPUS = ROOT / "tests" / "corpus"
 SHIPPED = ROOT / "rules"
 MAX_LINES = 60
 KEYS = {"EXPECT", "MESSAGE", "REQUIRES", "ARGS", "XFAIL"}
-ARGUMENTS = {("--rounding", "strict"): True, ("--rounding", "lenient"): False}
+STRICT = {"": False, "--rounding lenient": False, "--rounding strict": True}
 
 
 def files(folder: Path) -> list[Path]:
@@ -37,13 +36,9 @@ def directives(path: Path) -> dict[str, str]:
 
 @functools.cache
 def findings(path: Path) -> tuple[Finding, ...]:
-    strict = ARGUMENTS[tuple(shlex.split(directives(path)["ARGS"]))] if strict_args(path) else False
+    strict = STRICT[directives(path).get("ARGS", "")]
     settings = Settings(paths=(str(path),), strict_rounding=strict, jobs=1)
     return check(settings, lambda _line: None).findings
-
-
-def strict_args(path: Path) -> bool:
-    return "ARGS" in directives(path)
 
 
 def rules(path: Path) -> list[str | None]:

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from rulecheck import campaign
-from rulecheck.campaign.claims import failed
 from rulecheck.campaign.findings import problem_finding, problem_findings
 from rulecheck.campaign.run import environment, usable_cores
 from rulecheck.campaign.workshop import Workshop, supported_types
@@ -21,20 +20,9 @@ from rulecheck.records import (
     RuleFile,
     Settings,
     Span,
-    Stage,
     Verdict,
 )
 from tests.rule_texts import LAYOUT, SCALE
-
-
-@pytest.mark.parametrize("kind", FailureKind)
-def test_every_failure_has_a_verdict_that_is_no_pass(kind: FailureKind) -> None:
-    evidence = failed(Failure(kind, "why"), Stage.PLAN)
-    assert evidence.verdict not in (Verdict.AGREES, Verdict.ROUNDING_ELIDED, Verdict.MISMATCH)
-    assert (evidence.message, evidence.stage) == ("why", Stage.PLAN)
-    assert evidence.code in ENTRIES
-    assert evidence.hint
-
 
 PLACE = Span("a.egg", 3, 5, 3, 9)
 
