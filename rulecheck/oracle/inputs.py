@@ -9,6 +9,7 @@ from __future__ import annotations
 import enum
 import functools
 import hashlib
+import math
 
 import numpy as np
 import numpy.typing as npt
@@ -86,8 +87,10 @@ def _wide(words: Words, dtype: DType) -> Floats:
     """Sign, exponent and significand from separate bits of the word."""
     if not dtype.is_float:
         return _integers(words, dtype)
-    low = int(np.floor(np.log2(dtypes.smallest_subnormal(dtype))))
-    high = int(np.floor(np.log2(dtypes.max_finite(dtype))))
+    low, high = (
+        math.frexp(bound)[1] - 1  # exact, where a logarithm would round up to the next binade
+        for bound in (dtypes.smallest_subnormal(dtype), dtypes.max_finite(dtype))
+    )
     span = np.uint64(high - low + 1)
     exponent = ((words >> np.uint64(1)) % span).astype(np.int64) + low
     fraction = (words >> np.uint64(12)).astype(np.float64) * 2.0**-52

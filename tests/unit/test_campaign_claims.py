@@ -162,11 +162,6 @@ def test_types_that_the_head_sets_are_found_on_old_and_new_terms() -> None:
     assert stamps(f"(set (dtype {spelled}) (F16)) (union ?x ?x)") == [(new, "(F16)")]
 
 
-def test_types_on_what_only_the_engine_computes_are_left_out() -> None:
-    computed = "(Op (Cast (MNum (+ 1 2)) (F32)) (ICons ?y (INil)))"
-    assert all("(+" not in term for term, _ in stamps(f"(set (dtype {computed}) (F16))"))
-
-
 @pytest.mark.parametrize("kind", FailureKind)
 def test_every_failure_has_a_verdict_that_is_no_pass(kind: FailureKind) -> None:
     evidence = failed(Failure(kind, "why"), Stage.PLAN)

@@ -26,7 +26,19 @@ CAST = """(rule ((= ?x (Op (Cast ?size ?dt) (ICons ?y (INil)))) (!= ?dt (F16)))
 SCALED = """(rule ((= ?c (Op (Constant ?v) (INil))) (> ?v 0.4) (< ?v 2.5)
     (= ?x (Op (Mul ?s ?a ?b ?o) (ICons (Op (Cast ?n ?dt) (ICons ?y (INil))) (ICons ?c (INil))))))
   ((union ?x ?y)) :ruleset matmul_backend :name "scaled")"""
-TEXTS = {**RULES, "free": FREE, "cast": CAST, "scaled": SCALED}
+REDUCE = """(rule ((= ?x (Op (Sum ?s ?n ?st ?it ?o) (ICons ?y (INil)))))
+  ((union ?x ?y)) :ruleset matmul_backend :name "reduce")"""
+FLATTEN = """(rule (
+    (= ?p (Op (Mul ?s1 ?a ?b ?o1) (ICons ?x (ICons ?y (INil)))))
+    (= ?q (Op (Sum ?s2 ?k ?st ?it ?o2) (ICons ?p (INil)))))
+  ((union ?q ?p)) :ruleset matmul_backend :name "flatten")"""
+CHAIN = """(rule (
+    (= ?p (Op (LessThan ?s ?a ?b ?o) (ICons ?x (ICons ?y (INil)))))
+    (= ?q (Op (Cast ?n (F32)) (ICons ?p (INil))))
+    (= ?r (Op (Exp2 ?s2 ?c ?d) (ICons ?q (INil)))))
+  ((union ?r ?q)) :ruleset matmul_backend :name "chain")"""
+PIECES = {"reduce": REDUCE, "flatten": FLATTEN, "chain": CHAIN}
+TEXTS = {**RULES, **PIECES, "free": FREE, "cast": CAST, "scaled": SCALED}
 
 
 @pytest.fixture(scope="module")

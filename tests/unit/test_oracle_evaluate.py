@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from rulecheck.backends.cpu import CpuModel
 from rulecheck.compare import Allowed, compare
 from rulecheck.contract import check_plan
-from rulecheck.dtypes import decode, encode, round_to
+from rulecheck.dtypes import decode, encode, max_finite, round_to, smallest_subnormal
 from rulecheck.oracle import Accumulator, InputKind, Range, draw_inputs, evaluate, roundings
 from rulecheck.records import DType, Epilogue, Outcome, Plan, ValueSpec
 from tests import legal_runs
@@ -354,6 +354,31 @@ def test_drawn_numbers_are_what_their_kind_promises(dtype: DType) -> None:
     assert 1.0 < reals.std() < 1.3
     assert np.isfinite(reals).all()
     assert np.array_equal(round_to(reals, dtype), reals)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_positive_and_wide_numbers_are_what_their_kind_promises(dtype: DType) -> None:
+    graph = Graph()
+    plan = graph.plan(graph.cast(graph.leaf("A", dtype), 4096, F64))
+    positive = decode(draw_inputs(plan, InputKind.POSITIVE, 0)[0], dtype)
+    assert positive.min() >= 0.5
+    assert positive.max() <= 2.0
+    assert len(set(positive)) > 5
+    wide = decode(draw_inputs(plan, InputKind.WIDE, 0)[0], dtype)
+    assert np.isfinite(wide).all()
+    assert {-1.0, 1.0} <= set(np.sign(wide))
+    exponents = np.frexp(wide[wide != 0])[1]
+    low, high = smallest_subnormal(dtype), max_finite(dtype)
+    assert exponents.min() <= np.frexp(low)[1] + 40
+    assert exponents.max() >= np.frexp(high)[1] - 40
+    assert np.array_equal(round_to(wide, dtype), wide)
+
+
+def test_integers_have_no_wide_range() -> None:
+    graph = Graph()
+    plan = graph.plan(graph.cast(graph.leaf("A", DType.I32), 64, F32))
+    assert draw_inputs(plan, InputKind.WIDE, 0)[0] != draw_inputs(plan, InputKind.INTEGERS, 0)[0]
+    assert np.abs(decode(draw_inputs(plan, InputKind.WIDE, 0)[0], DType.I32)).max() <= 31
 
 
 def test_reals_fill_the_significand_of_their_type() -> None:

@@ -383,3 +383,56 @@ def test_a_wrong_input_deep_in_a_graph_is_found() -> None:
     graph = Graph()
     bad = graph.op(graph.add("Nothing"), graph.leaf("a"))
     unsupported(graph, graph.pointwise("Add", (3,), graph.leaf("b"), bad), "Nothing")
+
+
+# ---- sizes that no one can mean ------------------------------------------------------------------
+
+
+def cast_of(graph: Graph, size: int) -> int:
+    return graph.cast(graph.leaf("a"), size, DType.F32)
+
+
+def sqrt_of(graph: Graph, *shape: int) -> int:
+    strides = graph.strides(*[1] * len(shape))
+    return graph.op(graph.add("Sqrt", graph.shape(*shape), strides, strides), graph.leaf("a"))
+
+
+def reduce_of(graph: Graph, name: str, iters: int) -> int:
+    one = graph.strides(1)
+    kind = graph.add(name, graph.shape(3), graph.number(iters), one, graph.stride(1), one)
+    return graph.op(kind, graph.leaf("a"))
+
+
+def test_negative_sizes_are_illegal() -> None:
+    graph = Graph()
+    for root, words in (
+        (cast_of(graph, -1), "Cast of -1"),
+        (sqrt_of(graph, 3, -2), "negative extent in (3, -2)"),
+        (reduce_of(graph, "Sum", -1), "-1 iterations"),
+        (reduce_of(graph, "Max", 0), "Max over no element"),
+    ):
+        failure = graph.failure(root)
+        assert failure.kind is FailureKind.ILLEGAL
+        assert words in failure.message
+
+
+def test_sizes_beyond_all_bounds_are_refused_before_a_table_is_made() -> None:
+    graph = Graph()
+    leaves = (graph.leaf("A"), graph.leaf("B"))
+    huge = 10**15
+    for root in (
+        cast_of(graph, huge),
+        sqrt_of(graph, 10**8, 10**8),
+        reduce_of(graph, "Sum", huge),
+        graph.gemm(*leaves, m=huge),
+        graph.gemm(*leaves, lda=huge),
+        matmul(graph, *leaves, k=huge),
+    ):
+        unsupported(graph, root, "is the limit")
+
+
+def test_a_sum_over_nothing_is_planned() -> None:
+    graph = Graph()
+    (step,) = graph.plan(reduce_of(graph, "Sum", 0)).steps
+    assert isinstance(step, ReduceStep)
+    assert step.iters == ()

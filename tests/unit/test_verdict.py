@@ -193,6 +193,19 @@ def test_an_unexplained_departure_is_a_rounding_of_the_member(
     assert "wider type" in found.hint
 
 
+def test_terms_that_are_summed_in_another_order_agree() -> None:
+    """Equal over the reals, and the ranges meet: one legal run of each gives the same."""
+    written, member = span([1, 258], 2**-10), span([1, 258 + 2**-10], 2**-10)
+    got = [1.0, 258 + 1.5 * 2**-10]
+    real = span([1, 258])
+    found = decide(facts(got, written=written, member=member, real=real))
+    assert (found.verdict, found.code) == (Verdict.AGREES, "RC000")
+    assert found.error_over_bound > 1
+    wide = span([1, 258 + 2.0], 3.0)  # a narrow multiplier: meeting it shows nothing
+    found = decide(facts([1.0, 259.0], written=written, member=wide, real=real, roundings=(CAST,)))
+    assert found.verdict is Verdict.ROUNDING_ADDED
+
+
 def test_a_departure_of_a_member_that_never_narrows_is_a_mismatch() -> None:
     found = decide(facts([1.0, 256.0]))
     assert (found.verdict, found.code) == (Verdict.MISMATCH, "RC301")
