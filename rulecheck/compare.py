@@ -61,13 +61,17 @@ def compare(got: Floats, allowed: Allowed) -> Comparison:
     """
     if got.shape != allowed.mid.shape:
         raise ValueError(f"{got.shape} elements compared with {allowed.mid.shape}")
+    with np.errstate(all="ignore"):  # NaN and infinities are the point here, not a fault
+        return _compare(got, allowed)
+
+
+def _compare(got: Floats, allowed: Allowed) -> Comparison:
     nan_got, nan_wanted = np.isnan(got), np.isnan(allowed.mid)
     inside = (got >= allowed.low) & (got <= allowed.high)
     outside = np.where(nan_got | nan_wanted, nan_got != nan_wanted, ~inside)
     same = (got == allowed.mid) | (nan_got & nan_wanted)
-    with np.errstate(all="ignore"):
-        room = np.where(got >= allowed.mid, allowed.high - allowed.mid, allowed.mid - allowed.low)
-        ratios = np.abs(got - allowed.mid) / room
+    room = np.where(got >= allowed.mid, allowed.high - allowed.mid, allowed.mid - allowed.low)
+    ratios = np.abs(got - allowed.mid) / room
     ratios = np.where(same, 0.0, np.where(np.isfinite(ratios), ratios, np.inf))
     ratios = np.where(outside, np.maximum(ratios, np.nextafter(1.0, 2.0)), np.minimum(ratios, 1.0))
     # Among elements without room the largest deviation is the worst; NaN counts as infinite.
@@ -81,11 +85,11 @@ def compare(got: Floats, allowed: Allowed) -> Comparison:
 def narrow(allowed: Allowed, share: float) -> Mask:
     """Where a range is finite and no wider than a share of its value or of the largest value."""
     size = np.abs(allowed.mid)
-    with np.errstate(invalid="ignore"):
+    with np.errstate(all="ignore"):
         room = np.maximum(allowed.high - allowed.mid, allowed.mid - allowed.low)
-    finite = np.isfinite(size) & np.isfinite(room)
-    scale = float(size[finite].max(initial=0.0))
-    return np.asarray(finite & (room <= share * np.maximum(size, scale)))
+        finite = np.isfinite(size) & np.isfinite(room)
+        scale = float(size[finite].max(initial=0.0))
+        return np.asarray(finite & (room <= share * np.maximum(size, scale)))
 
 
 def detectable(allowed: Allowed, ulp: Floats) -> float | None:
