@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -139,6 +141,48 @@ def test_a_file_that_the_engine_dies_of_is_invalid_or_times_out(
         (finding,) = campaign.check(Settings(paths=files[:1]), quiet).findings
         assert finding.verdict is verdict
         assert "did not survive reading the file: gone" in finding.message
+
+
+def test_a_file_that_is_lost_between_reading_and_judging_is_told(
+    files: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    original, reads = Workshop.load, []
+
+    def load(shop: Workshop, path: str) -> RuleFile | Failure:
+        reads.append(path)
+        gone = Failure(FailureKind.CRASH, "gone")
+        return original(shop, path) if len(reads) == 1 else gone
+
+    monkeypatch.setattr(Workshop, "load", load)
+    findings = campaign.check(Settings(paths=files[:1], jobs=1), quiet).findings
+    assert {item.code for item in findings} == {"RC109"}
+
+
+def test_an_interruption_ends_the_run_at_once(files: tuple[str, str]) -> None:
+    def interrupt(text: str) -> None:
+        if "layout" in text:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        campaign.check(Settings(paths=files[:1], jobs=2), interrupt)
+
+
+def test_cores_are_counted_where_the_system_knows_no_affinity(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delattr(os, "sched_getaffinity", raising=False)
+    monkeypatch.setattr(os, "cpu_count", lambda: None)
+    assert usable_cores() == 1
+
+
+def test_a_package_that_is_missing_is_told_in_the_environment(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def version(name: str) -> str:
+        raise metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(metadata, "version", version)
+    assert dict(environment(Settings(paths=())))["egglog"] == "not installed"
 
 
 def test_the_environment_names_what_a_result_depends_on() -> None:
