@@ -6,13 +6,17 @@ from collections.abc import Iterator
 
 from rulecheck.instantiate.choices import Candidate, spell
 from rulecheck.instantiate.completion import Completion, Role
-from rulecheck.instantiate.roles_gemm import EXTENTS, PAD, complete_gemm
+from rulecheck.instantiate.roles_gemm import EXTENTS, FP8_EXTENTS, PAD, complete_gemm
 from rulecheck.instantiate.setting import OpNode, View, dense
 from rulecheck.records import DType
 
 CASTS = (
     *(DType.F32, DType.BF16, DType.F16, DType.F64, DType.E4M3, DType.E5M2),
     *(DType.BOOL, DType.I32),
+)
+MATMULS = (
+    *(DType.F32, DType.BF16, DType.F16, DType.F64, DType.TF32),
+    *(DType.E4M3, DType.E5M2),
 )
 DEFAULT_SHAPES = ((5, 7), (8, 8), (3, 5, 7))
 CONSTANTS = (2.0, 1 / 64, -1.0, 0.0, 1 / 3, 1.0)
@@ -21,17 +25,18 @@ CONSTANTS = (2.0, 1 / 64, -1.0, 0.0, 1 / 3, 1.0)
 def complete_matmul(run: Completion, op: OpNode) -> None:
     """GenericMatmul: a broadcast product over [batch…, m, n, k] summed over k."""
     fields = op.fields
+    operands = run.input_nodes(op, 2)
+    for side, node in zip(("lhs", "rhs"), operands, strict=True):
+        # The kernel reads its operands as the type that it writes.
+        run.same_dtype(run.dtype_of(node), fields["dtype"], f"the {side} of {op.key}")
     run.pick(
         f"{op.key}.dtype",
-        [
-            Candidate(dtype.value, ((fields["dtype"], run.dtype_term(dtype)),))
-            for dtype in (DType.F32, DType.BF16, DType.F16, DType.F64, DType.TF32)
-        ],
+        [Candidate(dtype.value, ((fields["dtype"], run.dtype_term(dtype)),)) for dtype in MATMULS],
     )
     run.same_dtype(run.dtype_of(op.node), fields["dtype"], f"the type of {op.key}")
     candidates = []
     for batch in ((), (3,)):
-        for m, n, k in EXTENTS:
+        for m, n, k in (*EXTENTS, FP8_EXTENTS[0]):
             out = (*batch, m, n)
             bindings = (
                 (fields["out_shape"], run.shape_term(out)),
@@ -42,7 +47,7 @@ def complete_matmul(run: Completion, op: OpNode) -> None:
     run.pick(f"{op.key}.shape", candidates)
     out = _shape(run, fields["out_shape"])
     k = run.known(fields["k"])
-    for side, node in zip(("lhs", "rhs"), run.input_nodes(op, 2), strict=True):
+    for side, node in zip(("lhs", "rhs"), operands, strict=True):
         _matmul_operand(run, op, side, node, (*out, k))
     product = dense((*out, k)).strides
     permuted = dense((*out[:-2], out[-1], out[-2], k)).strides
@@ -68,7 +73,6 @@ def _matmul_operand(
     root = run.graph.find(node)
     run.names.setdefault(root, "A" if side == "lhs" else "B")
     run.hints[root] = dense((*batch, m, k) if side == "lhs" else (*batch, k, n))
-    run.same_dtype(run.dtype_of(node), op.fields["dtype"], f"the {side} of {op.key}")
 
 
 def matmul_layouts(shape: tuple[int, ...], side: str) -> Iterator[tuple[str, tuple[int, ...]]]:
