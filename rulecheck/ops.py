@@ -51,4 +51,5 @@ OPS = _table(
     OpSpec("Constant", "fill", 0, DType.F32),
     OpSpec("Matmul", "matmul", 2, "dtype"),
     OpSpec("Gemm", "gemm", None, "d_dtype"),
+    OpSpec("ScaledGemm", "gemm", None, "d_dtype"),
 )

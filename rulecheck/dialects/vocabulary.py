@@ -49,8 +49,12 @@ class OpBinding:
 
 
 class LaunchFields(NamedTuple):
-    """A matmul op's fields as plain values: sizes and strides are numbers already."""
+    """A matmul op's fields as plain values: sizes and strides are numbers already.
 
+    ``op`` is its row in the op table.
+    """
+
+    op: str
     numbers: Mapping[str, int]
     strings: Mapping[str, str]
     scalars: Mapping[str, float]

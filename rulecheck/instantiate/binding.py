@@ -237,10 +237,19 @@ class Binding:
             if changed is not None and not any(self.graph.find(part) in changed for part in parts):
                 continue
             terms = [self.ground(arg) for arg in constraint.args]
+            rows = self.rows.get(constraint.fn)
+            if rows is not None:
+                if not any(self._fits_row(terms, row) for row in rows):
+                    return constraint
+                continue
             known = [term for term in terms if term is not None]
             if len(known) == len(terms) and not self._holds(constraint.fn, known):
                 return constraint
         return None
+
+    def _fits_row(self, terms: list[int | None], row: tuple[int, ...]) -> bool:
+        """Whether what is known of a row's arguments is in it."""
+        return all(term is None or term == value for term, value in zip(terms, row, strict=True))
 
     def _holds(self, fn: str, terms: list[int]) -> bool:
         if fn == "!=":
@@ -250,8 +259,7 @@ class Binding:
             if isinstance(left, str) or isinstance(right, str) or left is None or right is None:
                 return True  # not ours to decide: the engine does
             return _COMPARE[fn](left, right)
-        rows = self.rows.get(fn)
-        return rows is None or tuple(terms) in rows
+        return True  # a relation that rules fill, or a primitive: the engine decides
 
     def number(self, value: int) -> int:
         """The term of a number."""

@@ -7,9 +7,7 @@ the op, never from a variable's name or a rule's.
 
 from __future__ import annotations
 
-import itertools
-import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from rulecheck.instantiate.binding import Binding
 from rulecheck.instantiate.choices import Candidate, Cause, Chooser, DeadEnd
@@ -18,6 +16,7 @@ from rulecheck.instantiate.setting import OpNode, Setting, View
 from rulecheck.ops import OPS
 from rulecheck.records import DType, Span
 
+LEAF_TYPES = (DType.F32, DType.BF16, DType.F16, DType.F64, DType.E4M3, DType.E5M2)
 NOWHERE = Span("", 1, 1, 1, 1)
 
 
@@ -187,23 +186,6 @@ class Completion:
         except Contradiction as clash:
             raise DeadEnd(f"{what}: {clash}", Cause.ILL_TYPED) from clash
 
-    def guard_values(self, node: int) -> Iterator[float]:
-        """Numbers between and beside the literals that guards compare this class with."""
-        root, bounds = self.graph.find(node), []
-        for constraint in self.graph.constraints:
-            if root not in (self.graph.find(arg) for arg in constraint.args):
-                continue
-            for arg in constraint.args:
-                literal = self.graph.literals.get(self.graph.find(arg))
-                if literal is None or not isinstance(literal[1], float):
-                    continue
-                if math.isfinite(literal[1]):
-                    bounds.append(literal[1])
-        for bound in bounds:
-            yield from (bound, bound + abs(bound) / 2 + 1, bound - abs(bound) / 2 - 1)
-        for low, high in itertools.pairwise(sorted(bounds)):
-            yield (low + high) / 2
-
     # ---- structure ----
 
     def input_nodes(self, op: OpNode, count: int) -> list[int]:
@@ -265,6 +247,18 @@ class Completion:
     def is_scalar(self, node: int) -> bool:
         """Whether a graph class is a one-element constant."""
         return any(op.spec.family == "fill" for op in self.ops_at(node))
+
+    def hint(self, node: int, view: View) -> None:
+        """Say how a class is read, so that what makes it can be sized; casts pass it on."""
+        root = self.graph.find(node)
+        if root in self.hints:
+            return
+        self.hints[root] = view
+        for op in self.ops_at(root):
+            if op.spec.family in {"cast", "pointwise"}:
+                for inner in self.listed_inputs(op):
+                    if not self.is_scalar(inner):
+                        self.hint(inner, view)
 
     def is_leaf(self, node: int) -> bool:
         """Whether nothing in the pattern says how a graph class is computed."""

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from rulecheck.instantiate.choices import Candidate, spell
 from rulecheck.instantiate.completion import Completion, Role
+from rulecheck.instantiate.guards import guard_values
 from rulecheck.instantiate.roles_gemm import EXTENTS, FP8_EXTENTS, PAD, complete_gemm
 from rulecheck.instantiate.setting import OpNode, View, dense
 from rulecheck.records import DType
@@ -72,7 +73,7 @@ def _matmul_operand(
     batch, (m, n, k) = shape[:-3], shape[-3:]
     root = run.graph.find(node)
     run.names.setdefault(root, "A" if side == "lhs" else "B")
-    run.hints[root] = dense((*batch, m, k) if side == "lhs" else (*batch, k, n))
+    run.hint(node, dense((*batch, m, k) if side == "lhs" else (*batch, k, n)))
 
 
 def matmul_layouts(shape: tuple[int, ...], side: str) -> Iterator[tuple[str, tuple[int, ...]]]:
@@ -183,7 +184,7 @@ def prepare_reduce(run: Completion, op: OpNode) -> None:
     """Size what feeds a reduction from the reduction: its shape and the axis that it sums."""
     (node,) = run.input_nodes(op, 1)
     makers = run.ops_at(node)
-    fields, root = op.fields, run.graph.find(node)
+    fields = op.fields
     free = [item for item in makers if item.spec.family == "pointwise"]
     if not free or run.binding.ground(free[0].fields["shape"]) is not None:
         return
@@ -201,7 +202,7 @@ def prepare_reduce(run: Completion, op: OpNode) -> None:
                     (free[0].fields["shape"], run.shape_term((*shape, k))),
                 )
                 candidates.append(Candidate("x".join(map(str, (*shape, k))), sizes))
-    run.hints.setdefault(root, dense((5, 7, 11)))
+    run.hint(node, dense((5, 7, 11)))
     if candidates:
         run.pick(f"{op.key}.sizes", candidates)
 
@@ -214,7 +215,7 @@ def complete_reduce(run: Completion, op: OpNode) -> None:
     views = [view for view in run.views.get(root, ()) if len(view.shape) >= 2]
     if not views:
         views = [dense(shape) for shape in EXTENTS]
-        run.hints.setdefault(root, views[0])
+        run.hint(node, views[0])
     fields, candidates = op.fields, []
     for view in views:
         bindings = (
@@ -230,12 +231,17 @@ def complete_reduce(run: Completion, op: OpNode) -> None:
     run.views[run.graph.find(op.node)] = [View(shape, _strides(run, fields["out_strides"], shape))]
 
 
+def prepare_cast(run: Completion, op: OpNode) -> None:
+    """Tie the type of the result to the field that says it."""
+    run.same_dtype(run.dtype_of(op.node), op.fields["dtype"], f"the type of {op.key}")
+
+
 def complete_cast(run: Completion, op: OpNode) -> None:
     """A cast keeps order and count, so its result has the views of its input."""
     (node,) = run.input_nodes(op, 1)
     root, own = run.graph.find(node), run.graph.find(op.node)
     views = run.views.get(root) or [run.hints.get(own, dense((5, 7)))]
-    run.hints.setdefault(root, views[0])
+    run.hint(node, views[0])
     if run.number(op.fields["size"]) is None:
         counts = dict.fromkeys(view.count for view in views)
         size = op.fields["size"]
@@ -245,7 +251,6 @@ def complete_cast(run: Completion, op: OpNode) -> None:
         f"{op.key}.dtype",
         [Candidate(dtype.value, ((op.fields["dtype"], run.dtype_term(dtype)),)) for dtype in CASTS],
     )
-    run.same_dtype(run.dtype_of(op.node), op.fields["dtype"], f"the type of {op.key}")
     run.views[own] = views
 
 
@@ -253,7 +258,7 @@ def complete_fill(run: Completion, op: OpNode) -> None:
     """A constant: usual scalars, and values that the rule's own guards mention."""
     node = op.fields["value"]
     if run.binding.ground(node) is None:
-        values = dict.fromkeys((*CONSTANTS, *run.guard_values(node)))
+        values = dict.fromkeys((*CONSTANTS, *guard_values(run.graph, node)))
         run.pick(
             f"{op.key}.value",
             [Candidate(spell(value), ((node, run.scalar(value)),)) for value in values],
@@ -294,8 +299,8 @@ def _strides(run: Completion, node: int, shape: tuple[int, ...]) -> tuple[int, .
     return tuple(steps) if len(steps) == len(shape) else dense(shape).strides
 
 
-# Before any op is completed, for ops that decide the sizes of what feeds them.
-PREPARE: dict[str, Role] = {"reduce": prepare_reduce}
+# Before any op is completed, for ops that decide the size or the type of others.
+PREPARE: dict[str, Role] = {"reduce": prepare_reduce, "cast": prepare_cast}
 
 ROLES: dict[str, Role] = {
     "gemm": complete_gemm,

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from rulecheck.instantiate.choices import Candidate, Cause, DeadEnd, spell
 from rulecheck.instantiate.completion import Completion
+from rulecheck.instantiate.guards import guard_values
 from rulecheck.instantiate.setting import OpNode, View
 from rulecheck.records import DType
 
@@ -63,7 +64,8 @@ def _types(run: Completion, op: OpNode) -> None:
     nodes = tuple(op.fields[field] for field in TYPE_FIELDS)
     candidates = [
         Candidate(label, tuple(zip(nodes, terms, strict=True)))
-        for label, _, terms in _type_terms(run)
+        for label, dtypes, terms in _type_terms(run)
+        if dtypes[0].is_fp8 or op.spec.name != "ScaledGemm"  # scales are for narrow operands only
     ]
     run.pick(_axis(op, "types"), candidates)
     run.same_dtype(run.dtype_of(op.node), op.fields["d_dtype"], f"the type of {op.key}")
@@ -178,7 +180,7 @@ def _fixed_extents(run: Completion, op: OpNode) -> dict[str, int]:
 def _scalars(run: Completion, op: OpNode) -> None:
     for name, values in (("beta", BETAS), ("alpha", ALPHAS)):
         node = op.fields[name]
-        tried = dict.fromkeys((*values, *run.guard_values(node)))
+        tried = dict.fromkeys((*values, *guard_values(run.graph, node)))
         run.pick(
             _axis(op, name),
             [Candidate(spell(value), ((node, run.scalar(value)),)) for value in tried],
@@ -202,6 +204,8 @@ def _roles(run: Completion, op: OpNode) -> list[str]:
         roles.append("C")
     if _text(run, op, "epilogue").endswith("BIAS"):
         roles.append("bias")
+    if op.spec.name == "ScaledGemm":
+        roles += ["a_scale", "b_scale"]
     return roles
 
 
@@ -276,9 +280,13 @@ def _inputs(run: Completion, op: OpNode) -> None:
         if role == "bias":
             _bias(run, op, node)
             continue
+        if role.endswith("_scale"):
+            run.bind(run.dtype_of(node), run.dtype_term(DType.F32), f"the type of {op.key}'s scale")
+            run.hint(node, View((1,), (1,)))
+            continue
         low = role.lower()
         run.same_dtype(run.dtype_of(node), op.fields[f"{low}_dtype"], f"{role} of {op.key}")
-        run.hints[root] = _operand_view(run, op, low)
+        run.hint(node, _operand_view(run, op, low))
 
 
 def _bias(run: Completion, op: OpNode, node: int) -> None:
@@ -289,7 +297,7 @@ def _bias(run: Completion, op: OpNode, node: int) -> None:
         dtype = c_dtype if c_dtype in (DType.BF16, DType.F16) else DType.BF16
     run.bind(run.dtype_of(node), run.dtype_term(dtype), f"the type of {op.key}'s bias")
     m = run.known(op.fields["m"])
-    run.hints[run.graph.find(node)] = View((m,), (1,))
+    run.hint(node, View((m,), (1,)))
 
 
 def _operand_view(run: Completion, op: OpNode, operand: str) -> View:

@@ -203,7 +203,7 @@ class _Builder:
 
     def gemm(self, term: int, spec: OpSpec, fields: FieldReader, operands: list[int]) -> None:
         """Lower a library matmul to the exact call that the compiler issues."""
-        launch = self.vocabulary.launch(fields.launch_fields())
+        launch = self.vocabulary.launch(fields.launch_fields(spec.name))
         if isinstance(launch, Failure):
             raise Unplannable(launch.kind, launch.message)
         call, roles, clamped = launch

@@ -112,7 +112,7 @@ class FieldReader:
             raise Unplannable(FailureKind.UNSUPPORTED, message)
         return float(value)
 
-    def launch_fields(self) -> LaunchFields:
+    def launch_fields(self, op: str) -> LaunchFields:
         """All fields of a matmul op by kind, as the dialect's launch wants them."""
         numbers: dict[str, int] = {}
         strings: dict[str, str] = {}
@@ -130,7 +130,7 @@ class FieldReader:
                 dtypes[name] = self.dtype(name)  # raises: a type that is not modelled
             else:
                 numbers[name] = self.number(name)
-        return LaunchFields(numbers, strings, scalars, dtypes)
+        return LaunchFields(op, numbers, strings, scalars, dtypes)
 
     def _elements(self, name: str) -> list[int]:
         elements = self._reader.expressions(self._terms[name])

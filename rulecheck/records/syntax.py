@@ -136,6 +136,7 @@ class Declaration(msgspec.Struct, frozen=True):
     and ``output`` are sort names; ``output`` is None for sorts and rulesets and ``Unit`` for
     relations. ``merge`` is what a function does with two values (None: they may not differ), over
     the variables ``old`` and ``new``. ``members`` are the rulesets of a combined ruleset.
+    ``fields`` are the names of the inputs, if the declaration gives them.
     """
 
     kind: str
@@ -147,6 +148,7 @@ class Declaration(msgspec.Struct, frozen=True):
     cost: int | None = None
     unextractable: bool = False
     members: tuple[str, ...] = ()
+    fields: tuple[str, ...] = ()
 
 
 class Problem(msgspec.Struct, frozen=True):
@@ -154,9 +156,10 @@ class Problem(msgspec.Struct, frozen=True):
 
     ``kind``: ``syntax``, ``encoding``, ``too-large``, ``too-deep``, ``refused`` (a command or
     primitive that a rule file may not use), ``unknown-sort``, ``unknown-name`` (a function or op
-    that nothing declares), ``arity``, ``type``, ``duplicate``, ``engine`` (the engine died or
-    timed out on it). ``rule`` is the rule it lies in, or None for the whole file. ``subject`` is
-    the offending name, if there is one. ``hint`` says what to do.
+    that nothing declares), ``arity``, ``field`` (a named field that does not fit the declaration),
+    ``type``, ``duplicate``, ``engine`` (the engine died or timed out on it). ``rule`` is the rule
+    it lies in, or None for the whole file. ``subject`` is the offending name, if there is one.
+    ``hint`` says what to do.
     """
 
     kind: str

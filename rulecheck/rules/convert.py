@@ -9,7 +9,7 @@ import the engine.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Mapping
 from typing import Any, ClassVar
 
 from rulecheck.records import (
@@ -46,10 +46,11 @@ Item = Declaration | Rule | Do
 class Converter:
     """Turns one form's commands into records; what it must refuse goes to ``problems``."""
 
-    def __init__(self, places: FormPlaces) -> None:
-        """Start with no problems."""
+    def __init__(self, places: FormPlaces, fields: Mapping[str, tuple[str, ...]]) -> None:
+        """Start with no problems. ``fields`` are the field names of what the file declares."""
         self.problems: list[Problem] = []
         self._places = places
+        self._fields = fields
         self._hash = places.form.text_hash
 
     def items(self, command: Any, classes: Container[str]) -> list[Item]:
@@ -100,12 +101,14 @@ class Converter:
         schema = command.schema
         merge = None if command.merge is None else self._expr(command.merge)
         span = self._span(command.span)
-        inputs = tuple(schema.input)
-        return [Declaration("function", command.name, inputs, schema.output, span, merge)]
+        inputs, fields = tuple(schema.input), self._fields.get(command.name, ())
+        name = command.name
+        return [Declaration("function", name, inputs, schema.output, span, merge, fields=fields)]
 
     def _relation(self, command: Any) -> list[Item]:
         span = self._span(command.span)
-        return [Declaration("relation", command.name, tuple(command.inputs), "Unit", span)]
+        inputs, fields = tuple(command.inputs), self._fields.get(command.name, ())
+        return [Declaration("relation", command.name, inputs, "Unit", span, fields=fields)]
 
     def _constructor(self, command: Any) -> list[Item]:
         return [
@@ -117,6 +120,7 @@ class Converter:
                 self._span(command.span),
                 cost=command.cost,
                 unextractable=command.unextractable,
+                fields=self._fields.get(command.name, ()),
             )
         ]
 
@@ -176,6 +180,7 @@ class Converter:
             self._span(variant.span),
             cost=variant.cost,
             unextractable=variant.unextractable,
+            fields=self._fields.get(variant.name, ()),
         )
 
     def _direct(

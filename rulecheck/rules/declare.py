@@ -8,6 +8,7 @@ import msgspec
 
 from rulecheck.records import Call, Declaration, Expr, Lit, Problem, Span, Var
 from rulecheck.rules.allowlist import BASE_SORTS, REFUSED_SORTS, is_reserved
+from rulecheck.rules.printer import print_schema
 
 # Merging must give the same value whatever the order of arrival allows, and touch nothing else.
 _MERGE_VARIABLES = frozenset({"old", "new"})
@@ -42,7 +43,7 @@ class Signatures:
             if known is None and not is_reserved(declaration.name):
                 space[declaration.name] = declaration
                 new.append(declaration)
-            elif known is None or _signature(known) != _signature(declaration):
+            elif known is None or not _agree(known, declaration):
                 problems.append(_clash(declaration, known))
         kept: list[Declaration] = []
         for declaration in new:
@@ -155,11 +156,17 @@ def show_place(span: Span) -> str:
     return f"{span.file}:{span.line}:{span.column}"
 
 
+def _agree(one: Declaration, other: Declaration) -> bool:
+    """Whether two declarations are the same; names of fields may be left out of one."""
+    names = {item.fields for item in (one, other) if item.fields}
+    return len(names) < 2 and _signature(one) == _signature(other)
+
+
 def _signature(declaration: Declaration) -> Declaration:
     """Return what makes two declarations the same: everything but where they stand."""
     nowhere = Span("", 0, 0, 0, 0)
     merge = None if declaration.merge is None else _without_places(declaration.merge, nowhere)
-    return msgspec.structs.replace(declaration, span=nowhere, merge=merge)
+    return msgspec.structs.replace(declaration, span=nowhere, merge=merge, fields=())
 
 
 def _without_places(expr: Expr, nowhere: Span) -> Expr:
@@ -194,8 +201,7 @@ def describe(declaration: Declaration) -> str:
     """Print a declaration's kind and signature."""
     if declaration.output is None:
         return f"a {declaration.kind}"
-    inputs = " ".join(declaration.inputs)
-    return f"a {declaration.kind} ({inputs}) → {declaration.output}"
+    return f"a {declaration.kind} ({print_schema(declaration)}) → {declaration.output}"
 
 
 def _judge_merge(merge: Expr) -> Problem | None:

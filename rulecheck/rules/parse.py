@@ -23,6 +23,7 @@ from rulecheck.rules.allowlist import COMMANDS, REFUSED_COMMANDS, RULE_COMMANDS
 from rulecheck.rules.check import check_row, check_rule
 from rulecheck.rules.convert import Converter, Item
 from rulecheck.rules.declare import Signatures, show_place, suggest
+from rulecheck.rules.expand import Expander
 from rulecheck.rules.places import FormPlaces
 from rulecheck.rules.scanner import Form, Places, Scan, scan, shorten
 
@@ -58,15 +59,18 @@ def read_dialect(path: str, text: str, parse: Parser, limits: Limits) -> Dialect
     facts: list[Call] = []
     relations = _declared_words(scanned.forms)
     problems = [scanned.fatal] if scanned.fatal else []
+    expander = Expander(places, scanned.forms)
     for form in scanned.forms:
-        here = FormPlaces(places, form)
-        parsed, error = parse(form.text)
+        expansion, mistakes = expander.expand(form)
+        problems += mistakes
+        here = FormPlaces(places, form, expansion)
+        parsed, error = parse(here.form.text)
         if error is not None:
             problems.append(engine_problem("syntax", error, here))
         commands += parsed
         if form.keyword in RULE_COMMANDS or form.keyword not in relations.union(COMMANDS):
             continue
-        converter = Converter(here)
+        converter = Converter(here, expander.names)
         classes = _classes(form)
         for command in parsed:
             for item in converter.items(command, classes):
@@ -126,6 +130,7 @@ class _Reader:
         self._relations = _declared_words(scanned.forms) | {
             known.name for known in dialect.declarations if known.kind == "relation"
         }
+        self._expander = Expander(self._places, scanned.forms, dialect.declarations)
         self._problems: list[Problem] = list(scanned.problems)
         self._items: list[Item] = []
         self._names: dict[str, Span] = {}
@@ -162,19 +167,23 @@ class _Reader:
 
     def _form(self, form: Form) -> None:
         line, _ = self._places.point(form.start)
-        places = FormPlaces(self._places, form, shares_line=line == self._line)
+        expansion, mistakes = self._expander.expand(form)
+        places = FormPlaces(self._places, form, expansion, shares_line=line == self._line)
         self._line = line
         rule = places.rule_name if form.keyword in RULE_COMMANDS else None
         problem = self._gate(form, places)
         if problem is not None:
             self._problems.append(problem)
             return
-        commands, error = self._parse(form.text)
+        if mistakes:
+            self._problems += (msgspec.structs.replace(problem, rule=rule) for problem in mistakes)
+            return
+        commands, error = self._parse(places.form.text)
         if error is not None:
             problem = engine_problem("syntax", error, places)
             self._problems.append(msgspec.structs.replace(problem, rule=rule))
             return
-        converter = Converter(places)
+        converter = Converter(places, self._expander.names)
         classes = _classes(form)
         items = [item for command in commands for item in converter.items(command, classes)]
         if converter.problems:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import bisect
 import re
+from collections.abc import Sequence
 from pathlib import PurePath
-from typing import Any
+from typing import Any, NamedTuple
+
+import msgspec
 
 from rulecheck.records import Span
 from rulecheck.rules.scanner import Form, Places, tokenize
@@ -13,10 +17,55 @@ _ESCAPE = re.compile(r"\\.")
 _ESCAPES = {"\\n": "\n", "\\t": "\t", '\\"': '"', "\\\\": "\\"}
 
 
-class FormPlaces:
-    """Places of one form: of itself, its keyword, its ``:name``, and the engine's byte offsets."""
+class Piece(NamedTuple):
+    """Some text of an expanded form: copied from ``start`` to ``end``, or standing for that."""
 
-    def __init__(self, places: Places, form: Form, *, shares_line: bool = False) -> None:
+    text: str
+    start: int
+    end: int
+    copied: bool
+
+
+class Expansion:
+    """The text of a form with its named fields resolved, which knows where each piece was."""
+
+    def __init__(self, pieces: Sequence[Piece]) -> None:
+        """Join the pieces."""
+        self.text = "".join(piece.text for piece in pieces)
+        self._pieces = [piece for piece in pieces if piece.text]
+        self._starts: list[int] = []
+        at = 0
+        for piece in self._pieces:
+            self._starts.append(at)
+            at += len(piece.text)
+
+    def start(self, offset: int) -> int:
+        """Return where the character at ``offset`` stands in the author's form."""
+        at = bisect.bisect_right(self._starts, offset) - 1
+        piece = self._pieces[at]
+        return piece.start + (offset - self._starts[at] if piece.copied else 0)
+
+    def end(self, offset: int) -> int:
+        """Return where what ends just before ``offset`` ends in the author's form."""
+        at = bisect.bisect_left(self._starts, offset) - 1
+        piece = self._pieces[at]
+        return piece.start + offset - self._starts[at] if piece.copied else piece.end
+
+
+class FormPlaces:
+    """Places of one form: of itself, its keyword, its ``:name``, and the engine's byte offsets.
+
+    ``form`` is what the engine parses, with named fields resolved; all places are the author's.
+    """
+
+    def __init__(
+        self,
+        places: Places,
+        form: Form,
+        expansion: Expansion | None = None,
+        *,
+        shares_line: bool = False,
+    ) -> None:
         """Prepare the translation; linear in the form.
 
         ``shares_line`` says that another form starts on the same line before this one, so that
@@ -24,8 +73,11 @@ class FormPlaces:
         """
         self._places = places
         self._shares_line = shares_line
-        self.form = form
-        self._characters = _character_offsets(form.text)
+        self._expansion = expansion
+        self._author = form
+        text = form.text if expansion is None else expansion.text
+        self.form = msgspec.structs.replace(form, text=text)
+        self._characters = _character_offsets(text)
         self.name, self._name_at = _name_option(form.text)
 
     @property
@@ -36,13 +88,13 @@ class FormPlaces:
     @property
     def whole(self) -> Span:
         """The form."""
-        return self._at(0, len(self.form.text))
+        return self._at(0, len(self._author.text))
 
     @property
     def keyword(self) -> Span:
         """Its first word, where a caret says most."""
-        start = self.form.keyword_start
-        return self._at(start, start + max(len(self.form.keyword), 1))
+        start = self._author.keyword_start
+        return self._at(start, start + max(len(self._author.keyword), 1))
 
     @property
     def name_span(self) -> Span:
@@ -61,18 +113,23 @@ class FormPlaces:
         start, end = start_byte, end_byte
         if self._characters is not None:
             start, end = self._characters[start_byte], self._characters[end_byte]
-        return self._at(start, end)
+        return self._source(start, end)
 
     def at(self, line: int, column: int) -> Span:
         """Return the place of the engine's (line, column), which count from the form's start."""
         before = self.form.text.split("\n")[: line - 1]
         offset = sum(len(text) + 1 for text in before) + column - 1
         offset = min(max(offset, 0), len(self.form.text) - 1)
-        return self._at(offset, offset + 1)
+        return self._source(offset, offset + 1)
 
     def text(self, place: Any) -> str:
         """Return the source text at a span of the engine."""
         return self.form.text.encode()[place.i : place.j].decode()
+
+    def _source(self, start: int, end: int) -> Span:
+        if self._expansion is not None:
+            start, end = self._expansion.start(start), self._expansion.end(end)
+        return self._at(start, end)
 
     def _at(self, start: int, end: int) -> Span:
         return self._places.span(self.form.start + start, self.form.start + end)

@@ -35,7 +35,7 @@ def print_rule(rule: Rule) -> str:
 
 def print_declaration(declaration: Declaration) -> str:
     """Print a declaration as a command of its own, also if it was part of a datatype."""
-    name, inputs = declaration.name, f"({' '.join(declaration.inputs)})"
+    name, inputs = declaration.name, f"({print_schema(declaration)})"
     if declaration.kind == "ruleset" and declaration.members:
         return f"(unstable-combined-ruleset {name} {' '.join(declaration.members)})"
     if declaration.kind in ("sort", "ruleset"):
@@ -49,6 +49,14 @@ def print_declaration(declaration: Declaration) -> str:
     cost = "" if declaration.cost is None else f" :cost {declaration.cost}"
     hidden = " :unextractable" if declaration.unextractable else ""
     return f"(constructor {name} {inputs} {declaration.output}{cost}{hidden})"
+
+
+def print_schema(declaration: Declaration) -> str:
+    """Print the sorts of the inputs, each behind the name of its field if it has one."""
+    if not declaration.fields:
+        return " ".join(declaration.inputs)
+    pairs = zip(declaration.fields, declaration.inputs, strict=True)
+    return " ".join(f":{field} {sort}" for field, sort in pairs)
 
 
 def print_fact(fact: Fact) -> str:

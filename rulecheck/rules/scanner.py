@@ -34,7 +34,7 @@ _TOKEN = re.compile(
 _DIRECTIVE = re.compile(r";+\s*RULECHECK-(?P<key>[^\s:]*)(?P<rest>.*)", re.DOTALL)
 
 # Every node of a form costs the engine's parser a copy of that form.
-_PARSE_BUDGET_BYTES = 256 << 20
+PARSE_BUDGET_BYTES = 256 << 20
 
 
 class Token(NamedTuple):
@@ -217,7 +217,7 @@ class _Scanner:
     def _finish(self, start: int, end: int, tokens: int) -> None:
         form = Form(self._count, self._text[start:end], start, tokens)
         self._count += 1
-        if tokens * (end - start) > _PARSE_BUDGET_BYTES:
+        if tokens * (end - start) > PARSE_BUDGET_BYTES:
             self._problems.append(
                 Problem(
                     "too-large",

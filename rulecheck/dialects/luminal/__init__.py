@@ -93,6 +93,7 @@ VOCABULARY = Vocabulary(
         "Constant": OpBinding("Constant", ("value",)),
         "GenericMatmul": OpBinding("Matmul", _MATMUL),
         "cublaslt": OpBinding("Gemm", _GEMM),
+        "cublaslt_scaled": OpBinding("ScaledGemm", _GEMM),
     },
     launch=issue,
     compute_names=("default", "32F", "64F", "32F_FAST_16BF", "32F_FAST_TF32"),

@@ -1,9 +1,10 @@
 """How luminal's host code issues ``cublasLtMatmul`` for a ``cublaslt`` op.
 
-Facts: inputs are A, B, then C only if β ≠ 0, then a bias only for a *_BIAS epilogue; further
-inputs are ignored. With β = 0 the C pointer is the D pointer. A leading dimension smaller than
-its minimum is raised silently. Batch count and strides are set only when the count exceeds 1.
-BIAS_DATA_TYPE is never set. The compute type "default" follows the type of A.
+Facts: inputs are A, B, then C only if β ≠ 0, then a bias only for a *_BIAS epilogue, then for
+``cublaslt_scaled`` the scales of A and B; further inputs are ignored. With β = 0 the C pointer is
+the D pointer. A leading dimension smaller than its minimum is raised silently. Batch count and
+strides are set only when the count exceeds 1. BIAS_DATA_TYPE is never set. The compute type
+"default" follows the type of A.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ def issue(fields: LaunchFields) -> Launch | Failure:
     refusal = _refuse(fields)
     if refusal is not None:
         return refusal
-    numbers, strings, scalars, dtypes = fields
+    _, numbers, strings, scalars, dtypes = fields
     batch = numbers["batch_count"]
     layouts: dict[str, MatrixLayout] = {}
     clamped: list[tuple[str, int, int]] = []
@@ -98,6 +99,8 @@ def issue(fields: LaunchFields) -> Launch | Failure:
         roles.append("C")
     if call.uses_bias:
         roles.append("bias")
+    if fields.op == "ScaledGemm":
+        roles += ["a_scale", "b_scale"]
     return Launch(call, tuple(roles), tuple(clamped))
 
 
