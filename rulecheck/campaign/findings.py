@@ -297,6 +297,7 @@ _PROBLEMS = {
     "type": "RC107",
     "duplicate": "RC108",
     "engine": "RC109",
+    "field": "RC111",
 }
 
 

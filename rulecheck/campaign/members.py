@@ -72,8 +72,11 @@ class Trial:
 class RuleRun:
     """Applies and judges one rule."""
 
-    def __init__(self, shop: Workshop, file: RuleFile, index: int) -> None:
-        """Prepare the rule at position ``index`` of a loaded file."""
+    def __init__(
+        self, shop: Workshop, file: RuleFile, index: int, context: tuple[str, ...] = ()
+    ) -> None:
+        """Prepare the rule at position ``index`` of a file loaded with ``context``."""
+        self.context = context
         self.shop = shop
         self.file = file
         self.index = index
@@ -254,6 +257,7 @@ class RuleRun:
             backend=self.shop.settings.backend,
             union=item.union,
             ordinal=item.ordinal,
+            context=self.context,
         )
         return CaseResult(case, item.instance.choices, item.evidence)
 

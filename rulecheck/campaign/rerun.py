@@ -32,7 +32,7 @@ def replay(subject: str, settings: Settings) -> Replay:
     )
     with Workshop(settings) as shop:
         try:
-            file = shop.load(case.file)
+            file = shop.load(case.file, case.context)
         except OSError as error:
             raise UserError(
                 f"the case belongs to {case.file}, which cannot be read: {error.strerror}",
@@ -70,7 +70,7 @@ def _rerun(shop: Workshop, file: RuleFile, case: Case) -> Replay:
             f"{case.file} has no valid rule called {case.rule!r}",
             f"its rules are: {', '.join(names) or 'none'}",
         )
-    run = RuleRun(shop, file, names.index(case.rule))
+    run = RuleRun(shop, file, names.index(case.rule), case.context)
     instances = run.instances(dict(case.choices), only=True)
     if not instances.instances:
         raise UserError(

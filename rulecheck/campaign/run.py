@@ -13,6 +13,7 @@ from collections.abc import Callable
 from importlib import metadata
 
 from rulecheck import __version__
+from rulecheck.campaign.context import find_context
 from rulecheck.campaign.findings import judge_rule, problem_finding, problem_findings
 from rulecheck.campaign.members import RuleRun
 from rulecheck.campaign.workshop import Workshop
@@ -23,6 +24,7 @@ from rulecheck.records import (
     Finding,
     Problem,
     Report,
+    RuleFile,
     Settings,
     Span,
     Verdict,
@@ -46,6 +48,7 @@ def check(settings: Settings, progress: Progress) -> Report:
     with contextlib.ExitStack() as stack:
         crew = _Crew(settings, stack)
         findings = [item for path in settings.paths for item in crew.read(path, progress)]
+        findings += crew.plan_tasks()
         findings += crew.judge(progress)
     if settings.rule is not None and not any(item.rule == settings.rule for item in findings):
         raise UserError(
@@ -74,25 +77,41 @@ class _Crew:
         self._settings = settings
         self._stack = stack
         self._idle: queue.SimpleQueue[Workshop] = queue.SimpleQueue()
+        self._files: dict[str, RuleFile] = {}
+        self._contexts: dict[str, tuple[str, ...]] = {}
         self._tasks: list[tuple[str, int]] = []
         self._first = stack.enter_context(Workshop(settings))
         self._idle.put(self._first)
 
     def read(self, path: str, progress: Progress) -> list[Finding]:
-        """Load a file: findings for what is wrong in it, tasks for its rules."""
+        """Load a file by itself; a finding if it cannot be."""
         progress(path)
-        settings = self._settings
         try:
             file = self._first.load(path)
         except OSError as error:
-            return [_unreadable(path, f"cannot be read: {error.strerror}", settings)]
+            return [_unreadable(path, f"cannot be read: {error.strerror}", self._settings)]
         if isinstance(file, Failure):
-            return [_not_loaded(path, file, settings)]
-        for index, rule in enumerate(file.rules):
-            if settings.rule in {None, rule.name}:
-                self._tasks.append((path, index))
-        found = problem_findings(file, strict=settings.strict_rounding)
-        return [item for item in found if settings.rule in {None, item.rule}]
+            return [_not_loaded(path, file, self._settings)]
+        self._files[path] = file
+        return []
+
+    def plan_tasks(self) -> list[Finding]:
+        """Give each file what it relies on; findings for what is wrong, tasks for its rules."""
+        settings = self._settings
+        findings: list[Finding] = []
+        for path, alone in self._files.items():
+            context = find_context(path, self._files)
+            file = self._first.load(path, context) if context else alone
+            if isinstance(file, Failure):
+                findings.append(_not_loaded(path, file, settings))
+                continue
+            self._contexts[path] = context
+            for index, rule in enumerate(file.rules):
+                if settings.rule in {None, rule.name}:
+                    self._tasks.append((path, index))
+            found = problem_findings(file, strict=settings.strict_rounding)
+            findings += [item for item in found if settings.rule in {None, item.rule}]
+        return findings
 
     def judge(self, progress: Progress) -> list[Finding]:
         """Judge all rules that were read."""
@@ -116,11 +135,12 @@ class _Crew:
         path, index = task
         shop = self._idle.get()
         try:
-            file = shop.load(path)
+            context = self._contexts[path]
+            file = shop.load(path, context)
             if isinstance(file, Failure):
                 return _not_loaded(path, file, self._settings)
             progress(f"{path}: {file.rules[index].name}")
-            return judge_rule(RuleRun(shop, file, index))
+            return judge_rule(RuleRun(shop, file, index, context))
         finally:
             self._idle.put(shop)
 

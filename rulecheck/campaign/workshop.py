@@ -58,7 +58,7 @@ class Workshop:
         )
         self._numerics: Worker[JudgeReply | Failure] = Worker(NUMERICS, JudgeReply | Failure)
         self.types = supported_types()
-        self._loaded: tuple[str, RuleFile | Failure] | None = None
+        self._loaded: tuple[tuple[str, ...], RuleFile | Failure] | None = None
         self._stopped = False
 
     def __enter__(self) -> Self:
@@ -87,17 +87,25 @@ class Workshop:
         """Apply one rule of the loaded file to a batch of instances."""
         return _STOPPED if self._stopped else self.engine.match(rule_index, batch)
 
-    def load(self, path: str) -> RuleFile | Failure:
+    def load(self, path: str, context: tuple[str, ...] = ()) -> RuleFile | Failure:
         """Read a rule file through the engine's child, unless it is loaded already.
 
+        Args:
+            path: the file.
+            context: files that declare what this one uses.
+
         Raises:
-            OSError: the file cannot be read.
+            OSError: a file cannot be read.
         """
-        if self._loaded is None or self._loaded[0] != path:
-            with Path(path).open("rb") as stream:
-                data = stream.read(self.limits.file_bytes + 1)
-            self._loaded = (path, self.engine.load(path, data))
+        key = (path, *context)
+        if self._loaded is None or self._loaded[0] != key:
+            known = tuple((other, self._read(other)) for other in context)
+            self._loaded = (key, self.engine.load(path, self._read(path), known))
         return self._loaded[1]
+
+    def _read(self, path: str) -> bytes:
+        with Path(path).open("rb") as stream:
+            return stream.read(self.limits.file_bytes + 1)
 
     def judge(self, items: Sequence[Comparable], elements: int = 0) -> list[Judged | Failure]:
         """Judge members in batches; a batch that fails is tried again case by case.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.metadata
 
 import msgspec
@@ -15,6 +16,7 @@ from rulecheck.records import (
     Call,
     CanaryReply,
     CanaryRequest,
+    Change,
     Declaration,
     Failure,
     FailureKind,
@@ -26,6 +28,7 @@ from rulecheck.records import (
     Rule,
     RuleFile,
     Span,
+    Union,
 )
 from rulecheck.rules.parse import Dialect, place_message, read_dialect, read_file
 from rulecheck.workers import serve_pipes, take_pipes
@@ -68,20 +71,45 @@ class Engine:
             first = dialect.problems[0]
             place = f"{first.span.file}:{first.span.line}:{first.span.column}"
             return Failure(FailureKind.CRASH, f"{place}: {first.message}")
-        file = read_file(request.path, request.data, dialect, self._parse, request.limits)
-        file = self._build(request, dialect, file)
-        return LoadReply(msgspec.structs.replace(file, facts=(*dialect.facts, *file.facts)))
+        read = functools.partial(read_file, parse=self._parse, limits=request.limits)
+        wider, helpers = dialect, tuple[Rule, ...]()
+        for path, data in request.context:
+            known = read(path, data, wider)
+            wider = msgspec.structs.replace(
+                wider, declarations=known.declarations, facts=(*wider.facts, *known.facts)
+            )
+            helpers += tuple(rule for rule in known.rules if _derives_facts(rule))
+        file = read(request.path, request.data, wider)
+        file = self._build(request, (dialect, wider), file, helpers)
+        return LoadReply(msgspec.structs.replace(file, facts=(*wider.facts, *file.facts)))
 
-    def _build(self, request: LoadRequest, dialect: Dialect, file: RuleFile) -> RuleFile:
-        """Give the file to the engine; leave out, and report, what it does not take."""
+    def _build(
+        self,
+        request: LoadRequest,
+        dialects: tuple[Dialect, Dialect],
+        file: RuleFile,
+        helpers: tuple[Rule, ...],
+    ) -> RuleFile:
+        """Give the file to the engine; leave out, and report, what it does not take.
+
+        ``dialects`` are the dialect itself and the same with what the context declares.
+        """
         if not file.declarations:
             return file  # nothing of it could be read
         header = read_header(request.dialect_text)
+        own, wider = dialects
+        inherited = len(own.declarations)
+        rows = wider.facts[len(own.facts) :]
         for _ in range(_MAX_REJECTED):
+            whole = msgspec.structs.replace(
+                file, rules=(*file.rules, *helpers), facts=(*rows, *file.facts)
+            )
             try:
-                program = Program(dialect.commands, header, file, len(dialect.declarations))
-                self._session = Session(program)
+                self._session = Session(Program(own.commands, header, whole, inherited))
             except RejectedError as error:
+                if error.item in helpers:
+                    helpers = tuple(rule for rule in helpers if rule is not error.item)
+                    continue
                 file = _without(file, error)
             else:
                 return file
@@ -97,6 +125,11 @@ class Engine:
                 key: read_dialect(*key, self._parse, request.limits),
             }
         return self._dialects[key]
+
+
+def _derives_facts(rule: Rule) -> bool:
+    """Whether a rule only adds rows and values, so that it can serve other files as context."""
+    return not any(isinstance(action, Union | Change) for action in rule.head)
 
 
 def _without(file: RuleFile, error: RejectedError) -> RuleFile:

@@ -49,10 +49,13 @@ class Engine:
         """Start the child; return while it is still importing."""
         self._worker.start()
 
-    def load(self, path: str, data: bytes | str) -> RuleFile | Failure:
+    def load(
+        self, path: str, data: bytes | str, context: tuple[tuple[str, bytes], ...] = ()
+    ) -> RuleFile | Failure:
         """Read a rule file. What is wrong with it is in ``problems``; a ``Failure`` is fatal.
 
-        ``data`` need not hold more than ``limits.file_bytes`` + 1 bytes of the file.
+        ``data`` need not hold more than ``limits.file_bytes`` + 1 bytes of the file. ``context``
+        are (path, bytes) of files that declare what this one uses.
         """
         raw = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data
         self._loaded = LoadRequest(
@@ -61,6 +64,7 @@ class Engine:
             path,
             raw[: self._limits.file_bytes + 1],
             self._limits,
+            context,
         )
         return self._load(self._loaded)
 

@@ -123,4 +123,17 @@ ENTRIES = (
         "Declare the name before it is used, or correct its spelling.",
         "(cublaslt_base_type (F32))   ; the relation is called cublaslt_base_dtype",
     ),
+    Entry(
+        "RC111",
+        "named fields that do not fit the declaration",
+        ("invalid",),
+        "A call names a field that its constructor does not have, gives one twice or leaves one "
+        "out, puts an argument without a name after a named one, or uses `...` where a value is "
+        "built or before the last argument.",
+        "Fields are resolved to positions before anything is judged; a guess would put a value "
+        "into another field.",
+        "Write leading arguments by position, then `:field value` in any order; end a pattern "
+        "with `...` to allow any value in the other fields. A head names every field.",
+        "(cublaslt :m ?m :c_dtyp (F32) ...)   ; the field is c_dtype",
+    ),
 )

@@ -19,13 +19,18 @@ class Limits(msgspec.Struct, frozen=True):
 
 
 class LoadRequest(msgspec.Struct, frozen=True, tag=True):
-    """Load a dialect's declarations (trusted text) and one rule file (bytes, not trusted)."""
+    """Load a dialect's declarations (trusted text) and one rule file (bytes, not trusted).
+
+    ``context`` are (path, bytes) of files that declare what this one uses. Their declarations and
+    rows are loaded too, and those of their rules that only derive facts.
+    """
 
     dialect_text: str
     dialect_path: str
     path: str
     data: bytes
     limits: Limits
+    context: tuple[tuple[str, bytes], ...] = ()
 
 
 class LoadReply(msgspec.Struct, frozen=True, tag=True):

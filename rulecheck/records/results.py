@@ -149,7 +149,7 @@ class Case(msgspec.Struct, frozen=True):
     """All that replay needs. ``choices`` holds only the axes that differ from their default.
 
     ``union`` is the position among the rule's unions, ``ordinal`` that among the claims which the
-    rule makes on the graph.
+    rule makes on the graph. ``context`` are the files that the rule's file relies on.
     """
 
     dialect: str
@@ -161,6 +161,7 @@ class Case(msgspec.Struct, frozen=True):
     backend: str
     union: int = 0
     ordinal: int = 0
+    context: tuple[str, ...] = ()
 
 
 class CaseResult(msgspec.Struct, frozen=True):

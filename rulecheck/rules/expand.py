@@ -22,7 +22,7 @@ from rulecheck.rules.tree import Node, read_tree
 
 # A constructor may have thousands of fields, and a few bytes may ask for all of them. The largest
 # rule sets of the public compilers have some 8,000 fields in all their calls.
-_MAX_FIELDS = 200_000
+_MAX_FIELDS = 50_000
 _DECLARING = frozenset({"constructor", "function", "relation", "datatype", "datatype*"})
 
 
