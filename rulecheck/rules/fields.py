@@ -260,14 +260,11 @@ class _Arguments:
             hint = f"Give {listed}." if missing else "Remove it: every field is given."
             self._problem(what, hint, self._ellipsis)
 
-    def ordered(self) -> Iterable[Node]:
-        """Yield the arguments in the order of the fields; wildcards for those left open."""
-        for at in range(len(self._fields)):
-            given = self._given.get(at)
-            if given is not None:
-                yield given
-            elif self._ellipsis is not None:
-                yield Node("new", "_", self._ellipsis.start, self._ellipsis.end)
+    def ordered(self) -> tuple[Node, ...]:
+        """Return the arguments in the order of the fields; wildcards for those left open."""
+        place = self._ellipsis or self._node
+        wildcard = Node("new", "_", place.start, place.end)
+        return tuple(self._given.get(at, wildcard) for at in range(len(self._fields)))
 
     def _named(self, field: Node, value: Node | None) -> int:
         """Take ``:field value``; return how many words the value is."""

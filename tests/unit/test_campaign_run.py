@@ -46,6 +46,7 @@ def problem(kind: str, message: str = "wrong", rule: str | None = "r") -> Proble
         ("type", "RC107"),
         ("duplicate", "RC108"),
         ("engine", "RC109"),
+        ("field", "RC111"),
         ("something new", "RC110"),
     ],
 )
