@@ -52,10 +52,6 @@ class FieldNames:
             self._positions[name] = {field: at for at, field in enumerate(self.fields(name))}
         return self._positions[name]
 
-    def suggest(self, name: str) -> str:
-        """Return "Did you mean …?" if something declared is called nearly so."""
-        return suggest(name, [*self.own, *self._inherited])
-
 
 class FormFields:
     """What has to change in one form; ``used`` counts the fields of the calls that do."""
@@ -192,7 +188,10 @@ class FormFields:
             self.edits[node.start] = (head, *arguments.ordered())
 
     def _no_fields(self, node: Node) -> None:
-        """Report named fields of what has none."""
+        """Report named fields of what has none.
+
+        What nothing declares is left as it is: the check of names comes to it.
+        """
         head = node.parts[0]
         name = head.text
         marker = next(part for part in node.parts[1:] if part.is_marker)
@@ -205,12 +204,6 @@ class FormFields:
             )
             hint = "Give its arguments by position, or name its fields where it is declared."
             self.problem("field", what, hint, marker, name)
-        else:
-            hint = self._names.suggest(name) or (
-                "Declare it in the file if it is a helper; an op has to be in the dialect."
-            )
-            what = f"Nothing declares `{shorten(name)}`."
-            self.problem("unknown-name", what, hint, node, name)
 
 
 class _Arguments:

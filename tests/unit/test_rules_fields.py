@@ -287,6 +287,16 @@ def test_all_mistakes_of_a_form_are_told_in_order() -> None:
     ]
 
 
+def test_all_unknown_names_of_a_rule_are_told_with_and_without_fields() -> None:
+    """A run looks for other files that declare them."""
+    file = read("(rule ((Foo :a (Cast :size ?n ...) ...) (bar ?n)) ((Baz :b ?n)))")
+    assert [(found.kind, found.subject) for found in file.problems] == [
+        ("unknown-name", "Foo"),
+        ("unknown-name", "bar"),
+        ("unknown-name", "Baz"),
+    ]
+
+
 def test_long_calls_name_only_some_of_what_is_missing() -> None:
     fields = " ".join(f":f{at} Num" for at in range(9))
     found = problem(f"(constructor Long ({fields}) Buf)\n(rule ((Long :f2 ?n)) ())")
