@@ -60,6 +60,16 @@ def test_every_op_kind_is_bound_and_every_binding_declared(
         assert binding.spec in OPS
 
 
+def test_authors_name_fields_as_the_compiler_does(declared: dict[str, Declaration]) -> None:
+    """The dialect's names are the vocabulary's, but for the views of pointwise inputs."""
+    binary, unary = ("a_strides", "b_strides"), ("strides",)
+    for name, binding in VOCABULARY.ops.items():
+        views = binary if "strides.1" in binding.fields else unary
+        spelled = {f"strides.{at}": view for at, view in enumerate(views)}
+        expected = tuple(spelled.get(field, field) for field in binding.fields)
+        assert declared[name].fields == expected, name
+
+
 def test_every_op_of_the_table_has_a_constructor() -> None:
     assert {binding.spec for binding in VOCABULARY.ops.values()} == set(OPS)
 
