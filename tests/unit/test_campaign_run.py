@@ -149,10 +149,10 @@ def test_a_file_that_is_lost_between_reading_and_judging_is_told(
 ) -> None:
     original, reads = Workshop.load, []
 
-    def load(shop: Workshop, path: str) -> RuleFile | Failure:
+    def load(shop: Workshop, path: str, context: tuple[str, ...] = ()) -> RuleFile | Failure:
         reads.append(path)
         gone = Failure(FailureKind.CRASH, "gone")
-        return original(shop, path) if len(reads) == 1 else gone
+        return original(shop, path, context) if len(reads) == 1 else gone
 
     monkeypatch.setattr(Workshop, "load", load)
     findings = campaign.check(Settings(paths=files[:1], jobs=1), quiet).findings

@@ -156,7 +156,7 @@ def test_a_file_that_kills_the_engine_costs_only_itself(
         failure = engine.match(0, sum_of_two())
         assert isinstance(failure, Failure)
         assert failure.kind is kind
-        assert time.monotonic() - begin_s < 10
+        assert time.monotonic() - begin_s < 30  # bounded, on a machine that may be busy
         load(engine, SWAP)
         assert fires(engine) == 1
         assert starts(engine) == 2
