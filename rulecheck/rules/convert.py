@@ -52,6 +52,8 @@ class Converter:
         self._places = places
         self._fields = fields
         self._hash = places.form.text_hash
+        # Wildcards that a head refers to: what a rewrite subsumes is its left side again.
+        self._kept: dict[str, str] | None = None
 
     def items(self, command: Any, classes: Container[str]) -> list[Item]:
         """Return the declarations, rules or ground rows that ``command`` stands for.
@@ -154,16 +156,19 @@ class Converter:
 
     def _rewrite(self, command: Any) -> list[Item]:
         rewrite = command.rewrite
-        body, head = self._direct(rewrite.lhs, rewrite.rhs, rewrite.conditions)
+        self._kept = {} if command.subsume else None
         left = self._expr(rewrite.lhs)
+        self._kept = None
+        body, head = self._direct(left, self._expr(rewrite.rhs), rewrite.conditions)
         if command.subsume and isinstance(left, Call):
             head = (*head, Change("subsume", left.fn, left.args, left.span))
         return [self._make_rule("rewrite", "", command.name, body, head)]
 
     def _birewrite(self, command: Any) -> list[Item]:
         rewrite = command.rewrite
-        there = self._direct(rewrite.lhs, rewrite.rhs, rewrite.conditions)
-        back = self._direct(rewrite.rhs, rewrite.lhs, rewrite.conditions)
+        left, right = self._expr(rewrite.lhs), self._expr(rewrite.rhs)
+        there = self._direct(left, right, rewrite.conditions)
+        back = self._direct(right, left, rewrite.conditions)
         return [
             self._make_rule("birewrite", " =>", command.name, *there),
             self._make_rule("birewrite", " <=", command.name, *back),
@@ -184,10 +189,9 @@ class Converter:
         )
 
     def _direct(
-        self, left: Any, right: Any, conditions: list[Any]
+        self, old: Expr, new: Expr, conditions: list[Any]
     ) -> tuple[tuple[Fact, ...], tuple[Action, ...]]:
         """Write one direction of a rewrite as body and head."""
-        old, new = self._expr(left), self._expr(right)
         facts = tuple(self._fact(condition) for condition in conditions)
         pattern = Eq(Var(REWRITE_ROOT, old.span), old, old.span)
         return (pattern, *facts), (Union(Var(REWRITE_ROOT, new.span), new, new.span),)
@@ -255,9 +259,14 @@ class Converter:
         if kind == "Call":
             return Call(node.name, tuple(self._expr(arg) for arg in node.args), span)
         if kind == "Var":
-            # The parser gives each `_` a fresh name of its own, which the author never wrote.
-            return Var(WILDCARD if node.name.startswith("@") else node.name, span)
+            return Var(self._wildcard(node.name) if node.name[0] == "@" else node.name, span)
         return self._literal(node, span)
+
+    def _wildcard(self, name: str) -> str:
+        """Name what the author wrote as `_`: the parser gives each a fresh name of its own."""
+        if self._kept is None:
+            return WILDCARD
+        return self._kept.setdefault(name, f"{REWRITE_ROOT}.{len(self._kept) + 1}")
 
     def _literal(self, node: Any, span: Span) -> Lit:
         sort = _LITERAL_SORTS.get(type(node.value).__name__)

@@ -70,6 +70,8 @@ class Expander:
         if declares:
             fields.read_declarations(root)
         fields.arrange(_regions(form.keyword, root))
+        if form.keyword in ("rewrite", "birewrite"):
+            fields.edits |= _without_name(root)
         self._fields_left -= fields.used
         if fields.problems or not fields.edits:
             return Expanded(None, tuple(fields.problems))
@@ -101,6 +103,18 @@ def _regions(keyword: str, root: Node) -> Iterator[tuple[Node, bool]]:
         for option, value in itertools.pairwise(parts[3:]):
             if option.text == ":merge":
                 yield value, False
+
+
+def _without_name(root: Node) -> Edits:
+    """Leave out the ``:name "…"`` of a rewrite, which only later engines can parse.
+
+    The rule gets its name from the author's text.
+    """
+    parts = root.parts
+    for at in range(3, len(parts) - 1):
+        if parts[at].text == ":name" and parts[at + 1].kind == "string":
+            return {root.start: parts[:at] + parts[at + 2 :]}
+    return {}
 
 
 def _write(text: str, root: Node, edits: Edits) -> Expansion:

@@ -86,6 +86,39 @@ def test_options_of_a_rewrite_are_no_fields() -> None:
     ]
 
 
+def test_a_rewrite_may_have_a_name() -> None:
+    """As later engines allow; the parser of this one does not."""
+    file = read(
+        '(rewrite (Add a b)\n (Add b a) :name "é swap" :ruleset backend)\n'
+        "(birewrite :name (Add a b)) (birewrite (Add ?a ?b) (Add ?b ?a) :when ((narrow ...))"
+        ' :name "s")'
+    )
+    (found,) = file.problems
+    assert (found.kind, place(found)[:2]) == ("field", (3, 12))
+    names = [(rule.name, rule.ruleset, rule.name_span) for rule in file.rules]
+    assert names == [
+        ("é swap", "backend", Span(FILE, 2, 18, 2, 26)),
+        ("s =>", "", Span(FILE, 3, 91, 3, 94)),
+        ("s <=", "", Span(FILE, 3, 91, 3, 94)),
+    ]
+    assert shown(file.rules[0])[1] == "(union $rewrite (Add b a))"
+    assert file.rules[0].head[0].span == Span(FILE, 2, 2, 2, 11)
+
+
+def test_a_rewrite_may_subsume_what_leaves_fields_open() -> None:
+    rule = only_rule("(rewrite (Scale (Add _ (Cast ...)) 1.0) (Leaf 1 (F32)) :subsume)")
+    pattern = "(Scale (Add $rewrite.1 (Cast $rewrite.2 $rewrite.3 $rewrite.4)) 1.0)"
+    assert shown(rule) == [
+        f"(= $rewrite {pattern})",
+        "(union $rewrite (Leaf 1 (F32)))",
+        f"(subsume {pattern})",
+    ]
+    assert [name for name, _ in rule.variables] == [
+        "$rewrite",
+        *(f"$rewrite.{n}" for n in range(1, 5)),
+    ]
+
+
 def test_options_of_rules_and_fields_may_share_names() -> None:
     text = (
         "(constructor Pair (:name Buf :when Buf :ruleset Num :subsume Type) Buf)\n"
