@@ -27,10 +27,14 @@ _DECLARING = frozenset({"constructor", "function", "relation", "datatype", "data
 
 
 class Expanded(NamedTuple):
-    """A form for the engine's parser: ``expansion`` is None if it is as the author wrote it."""
+    """A form for the engine's parser: ``expansion`` is None if it is as the author wrote it.
+
+    ``rejected`` are names whose declarations have to be left out because of the problems.
+    """
 
     expansion: Expansion | None
     problems: tuple[Problem, ...]
+    rejected: tuple[str, ...] = ()
 
 
 class Expander:
@@ -74,7 +78,8 @@ class Expander:
             fields.edits |= _without_name(root)
         self._fields_left -= fields.used
         if fields.problems or not fields.edits:
-            return Expanded(None, tuple(fields.problems))
+            rejected = tuple(fields.declared) if fields.problems else ()
+            return Expanded(None, tuple(fields.problems), rejected)
         if (form.tokens + fields.used) * (len(form.text) + 2 * fields.used) > PARSE_BUDGET_BYTES:
             what = "This form is too large to parse once all its fields are written out."
             hint = "Split it into smaller forms."

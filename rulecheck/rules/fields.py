@@ -54,12 +54,16 @@ class FieldNames:
 
 
 class FormFields:
-    """What has to change in one form; ``used`` counts the fields of the calls that do."""
+    """What has to change in one form; ``used`` counts the fields of the calls that do.
+
+    ``declared`` are the fields of what the form declares.
+    """
 
     def __init__(self, places: Places, start: int, names: FieldNames, budget: int) -> None:
         """Start with no edits; the form begins at ``start``, and may use ``budget`` fields."""
         self.edits: Edits = {}
         self.problems: list[Problem] = []
+        self.declared: dict[str, tuple[str, ...]] = {}
         self.used = 0
         self._places = places
         self._start = start
@@ -85,7 +89,7 @@ class FormFields:
     # Declarations
 
     def read_declarations(self, root: Node) -> None:
-        """Read the names and fields that a declaring command gives."""
+        """Read the names and fields that a declaring command gives; none if any is wrong."""
         keyword, *parts = root.parts
         if keyword.text == "datatype":
             self._variants(parts[1:])
@@ -95,6 +99,9 @@ class FormFields:
                     self._variants(part.parts[1:])
         elif len(parts) > 1:
             self._declare(parts[0].text, parts[1], (), parts[1].parts, {})
+        if not self.problems:
+            for name, fields in self.declared.items():
+                self._names.declare(name, fields)
 
     def _variants(self, variants: Sequence[Node]) -> None:
         for variant in variants:
@@ -118,7 +125,7 @@ class FormFields:
         words = iter(parts)
         for part in words:
             if self.is_full:
-                return
+                break
             if part.text in options:
                 rest += [part, *islice(words, options[part.text])]
             elif part.is_field:
@@ -129,7 +136,7 @@ class FormFields:
         if fields and unnamed:
             what = f"`{shorten(name)}` names some of its fields, but not this one."
             self.problem("field", what, "Name all fields or none.", unnamed[0], name)
-        self._names.declare(name, tuple(fields))
+        self.declared[name] = tuple(fields)
         if fields:
             self.edits[node.start] = (*head, *sorts, *rest)
 

@@ -61,7 +61,7 @@ def read_dialect(path: str, text: str, parse: Parser, limits: Limits) -> Dialect
     problems = [scanned.fatal] if scanned.fatal else []
     expander = Expander(places, scanned.forms)
     for form in scanned.forms:
-        expansion, mistakes = expander.expand(form)
+        expansion, mistakes, _ = expander.expand(form)
         problems += mistakes
         here = FormPlaces(places, form, expansion)
         parsed, error = parse(here.form.text)
@@ -167,7 +167,7 @@ class _Reader:
 
     def _form(self, form: Form) -> None:
         line, _ = self._places.point(form.start)
-        expansion, mistakes = self._expander.expand(form)
+        expansion, mistakes, rejected = self._expander.expand(form)
         places = FormPlaces(self._places, form, expansion, shares_line=line == self._line)
         self._line = line
         rule = places.rule_name if form.keyword in RULE_COMMANDS else None
@@ -176,6 +176,7 @@ class _Reader:
             self._problems.append(problem)
             return
         if mistakes:
+            self._signatures.rejected |= dict.fromkeys(rejected, mistakes[0])
             self._problems += (msgspec.structs.replace(problem, rule=rule) for problem in mistakes)
             return
         commands, error = self._parse(places.form.text)

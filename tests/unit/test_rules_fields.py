@@ -330,6 +330,20 @@ def test_all_unknown_names_of_a_rule_are_told_with_and_without_fields() -> None:
     ]
 
 
+def test_a_call_of_what_is_declared_wrongly_says_where() -> None:
+    file = read(
+        "(rule ((C :a ?n)) ())\n(rule ((D ?n)) ())\n"
+        "(datatype E (C :a Num :a Num) (D Num))\n(rule ((= ?x (E ...))) ())"
+    )
+    first, second, third, fourth = file.problems
+    assert (third.kind, place(third)) == ("field", (3, 23, 3, 25))
+    for found, name in ((first, "C"), (second, "D")):
+        assert (found.kind, found.subject) == ("unknown-name", name)
+        assert found.message == f"The declaration of `{name}` was left out."
+        assert found.hint == "First mend the problem on line 3."
+    assert (fourth.kind, fourth.message) == ("unknown-name", "Nothing declares `E`.")
+
+
 def test_long_calls_name_only_some_of_what_is_missing() -> None:
     fields = " ".join(f":f{at} Num" for at in range(9))
     found = problem(f"(constructor Long ({fields}) Buf)\n(rule ((Long :f2 ?n)) ())")
