@@ -32,6 +32,7 @@ def launch_fields(**changes: Value) -> LaunchFields:
     """The fields of ``GEMM`` with some changed, as the launch takes them."""
     fields = {**GEMM, **changes}
     return LaunchFields(
+        op="Gemm",
         numbers={name: value for name, value in fields.items() if type(value) is int},
         strings={name: value for name, value in fields.items() if isinstance(value, str)},
         scalars={name: value for name, value in fields.items() if isinstance(value, float)},

@@ -204,7 +204,10 @@ class RuleRun:
         table = TermTable(reply.nodes)
         function = self.shop.vocabulary.encoding.dtype_function
         stamps = find_stamps(self.rule, dict(firing.bindings), table, function)
-        nodes, claims = tuple(table.nodes), []
+        nodes, claims = tuple(table.nodes), list[Claim]()
+        for member in firing.members:
+            # What the engine itself holds of the two sides, also where terms are computed.
+            stamps += [(member.left, value) for name, value in member.claimed if name == function]
         for member in firing.members:
             if member.left == member.right:
                 continue

@@ -31,6 +31,9 @@ def point_at(rule: Rule, union: int, evidence: Evidence, vocabulary: Vocabulary)
         for action in rule.head:
             if isinstance(action, Set) and action.fn == vocabulary.encoding.dtype_function:
                 return action.value.span
+    # The same op on other inputs: whatever the evidence complains about, the list is what changed.
+    if inputs := _changed_inputs(rule, claim, vocabulary):
+        return inputs
     calls = list(_op_calls(rule, claim, vocabulary))
     for field in (*(item.field for item in evidence.violations), *_changed_fields(evidence)):
         for call in calls:
@@ -38,6 +41,18 @@ def point_at(rule: Rule, union: int, evidence: Evidence, vocabulary: Vocabulary)
             if field in names and names.index(field) < len(call.args):
                 return call.args[names.index(field)].span
     return _changed(rule, calls) or claim.span
+
+
+def _changed_inputs(rule: Rule, claim: Union, vocabulary: Vocabulary) -> Span | None:
+    """The new op's input list, if the same op with the same fields has another on the left."""
+    op = vocabulary.encoding.op
+    body = [call for fact in rule.body for call in _calls(fact) if call.fn == op]
+    for call in _all_calls(rule, claim):
+        if call.fn == op and len(call.args) == 2:
+            twins = [twin for twin in body if _same(twin.args[0], call.args[0])]
+            if twins and not any(_same(twin.args[1], call.args[1]) for twin in twins):
+                return call.args[1].span
+    return None
 
 
 _OPERAND_FIELDS = (("dtype", "{}_dtype"), ("ld", "ld{}"), ("order", "{}_order"))
@@ -48,7 +63,7 @@ def _changed_fields(evidence: Evidence) -> Iterator[str]:
     before, after = evidence.original_call, evidence.member_call
     if before is None or after is None:
         return
-    for field in ("alpha", "beta", "epilogue"):
+    for field in ("alpha", "beta", "epilogue", "compute_type"):
         if getattr(before, field) != getattr(after, field):
             yield field
     for operand in "abcd":
@@ -62,7 +77,12 @@ def _changed_fields(evidence: Evidence) -> Iterator[str]:
 
 
 def _op_calls(rule: Rule, claim: Union, vocabulary: Vocabulary) -> Iterator[Call]:
-    """Op constructors that the union's sides build, outermost first, through the head's lets."""
+    """Op constructors that the union's sides build, outermost first."""
+    return (call for call in _all_calls(rule, claim) if call.fn in vocabulary.ops)
+
+
+def _all_calls(rule: Rule, claim: Union) -> Iterator[Call]:
+    """Everything that the union's sides build, outermost first, through the head's lets."""
     lets = {action.name: action.expr for action in rule.head if isinstance(action, Let)}
     seen: set[str] = set()
     stack: list[Expr] = [claim.left, claim.right]
@@ -73,8 +93,7 @@ def _op_calls(rule: Rule, claim: Union, vocabulary: Vocabulary) -> Iterator[Call
                 seen.add(expr.name)
                 stack.append(lets[expr.name])
         elif isinstance(expr, Call):
-            if expr.fn in vocabulary.ops:
-                yield expr
+            yield expr
             stack.extend(reversed(expr.args))
 
 

@@ -80,7 +80,8 @@ class _Crew:
         self._files: dict[str, RuleFile] = {}
         self._contexts: dict[str, tuple[str, ...]] = {}
         self._tasks: list[tuple[str, int]] = []
-        self._first = stack.enter_context(Workshop(settings))
+        self._sources: dict[str, bytes] = {}
+        self._first = stack.enter_context(Workshop(settings, self._sources))
         self._idle.put(self._first)
 
     def read(self, path: str, progress: Progress) -> list[Finding]:
@@ -116,7 +117,10 @@ class _Crew:
     def judge(self, progress: Progress) -> list[Finding]:
         """Judge all rules that were read."""
         jobs = min(self._settings.jobs or usable_cores(), len(self._tasks), MAX_JOBS)
-        more = [self._stack.enter_context(Workshop(self._settings)) for _ in range(jobs - 1)]
+        more = [
+            self._stack.enter_context(Workshop(self._settings, self._sources))
+            for _ in range(jobs - 1)
+        ]
         for shop in more:
             self._idle.put(shop)
         findings: list[Finding] = []

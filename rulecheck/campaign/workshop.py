@@ -44,13 +44,19 @@ _STOPPED = Failure(FailureKind.CRASH, "The run was interrupted.")
 class Workshop:
     """The engine's child and the numerics child, started together and used in turn."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, sources: dict[str, bytes] | None = None) -> None:
         """Prepare; nothing runs before the context is entered.
+
+        Args:
+            settings: what to do.
+            sources: bytes of files that were read before; workshops that share it judge the same
+                text even if a file changes while they run.
 
         Raises:
             UserError: the dialect does not exist.
         """
         self.settings = settings
+        self._sources = {} if sources is None else sources
         self.vocabulary = dialects.load(settings.dialect)
         self.limits = Limits()
         self.engine = Engine(
@@ -104,8 +110,10 @@ class Workshop:
         return self._loaded[1]
 
     def _read(self, path: str) -> bytes:
-        with Path(path).open("rb") as stream:
-            return stream.read(self.limits.file_bytes + 1)
+        if path not in self._sources:
+            with Path(path).open("rb") as stream:
+                self._sources[path] = stream.read(self.limits.file_bytes + 1)
+        return self._sources[path]
 
     def judge(self, items: Sequence[Comparable], elements: int = 0) -> list[Judged | Failure]:
         """Judge members in batches; a batch that fails is tried again case by case.

@@ -110,11 +110,15 @@ def _try(
 ) -> _Trial | Failure:
     original, member = item.original, item.member
     inputs = oracle.draw_inputs(original, kind, seed)
-    known = {leaf.label: data for leaf, data in zip(original.inputs, inputs, strict=True)}
-    # A leaf that only the member reads has bytes of its own.
+    known = {
+        (leaf.label, original.values[leaf.value]): data
+        for leaf, data in zip(original.inputs, inputs, strict=True)
+    }
+    # A leaf that only the member reads, or reads as another buffer, has bytes of its own.
     own = oracle.draw_inputs(member, kind, seed, salt="member/")
     member_inputs = tuple(
-        known.get(leaf.label, data) for leaf, data in zip(member.inputs, own, strict=True)
+        known.get((leaf.label, member.values[leaf.value]), data)
+        for leaf, data in zip(member.inputs, own, strict=True)
     )
     written = backend.run(original, inputs, RUN_TIMEOUT_S)
     outcome = backend.run(member, member_inputs, RUN_TIMEOUT_S)
@@ -128,6 +132,10 @@ def _try(
     stage = _STAGES.get(kind, Stage.BOUND)
     if item.broken:
         return _Trial(_shown(got, expected, stage), got, expected, float64, inputs)
+    if kind is InputKind.INTEGERS and not _repeats(backend, original, inputs, written):
+        message = "a control failed: two runs of the graph on the same bytes differ"
+        evidence = Evidence(Verdict.UNTRUSTED, Stage.CONTROL, "RC421", message)
+        return _Trial(evidence, got, expected, float64, inputs)
     facts = Facts(
         stage=stage,
         control=compare(_result(original, written), expected),
@@ -143,6 +151,16 @@ def _try(
     seen = detectable(expected, dtypes.ulp(expected.mid, result_type))
     evidence = msgspec.structs.replace(verdict.decide(facts), detectable=seen)
     return _Trial(evidence, got, expected, float64, inputs)
+
+
+def _repeats(
+    backend: backends.Backend, plan: Plan, inputs: tuple[bytes, ...], first: Outcome
+) -> bool:
+    """Whether a second run gives the same bytes."""
+    second = backend.run(plan, inputs, RUN_TIMEOUT_S)
+    if isinstance(second, Failure):
+        return False
+    return second.buffers[plan.result] == first.buffers[plan.result]
 
 
 def _result(plan: Plan, outcome: Outcome) -> Floats:
@@ -205,7 +223,7 @@ def _operands(plan: Plan, inputs: tuple[bytes, ...]) -> tuple[tuple[str, str], .
         values = dtypes.decode(data, spec.dtype)
         first = ", ".join(f"{value:.6g}" for value in values[:6])
         more = ", …" if len(values) > 6 else ""
-        name = leaf.label.rpartition(".")[2]
+        name = leaf.label.rpartition(".")[2].partition("#")[0]
         shown.append((name, f"{spec.dtype.value}[{spec.count}] = {first}{more}"))
     return tuple(shown)
 

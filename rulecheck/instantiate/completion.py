@@ -207,9 +207,7 @@ class Completion:
             head, tail = calls[0].args
             found.append(head)
         if len(found) != count:
-            raise DeadEnd(
-                f"{op.spec.name} reads {count} inputs here, the left side lists {len(found)}"
-            )
+            raise DeadEnd(f"{op.key} reads {count} inputs here, the left side lists {len(found)}")
         return found
 
     def listed_inputs(self, op: OpNode) -> list[int]:

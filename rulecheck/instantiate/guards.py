@@ -24,4 +24,6 @@ def guard_values(graph: PatternGraph, node: int) -> Iterator[float]:
     for bound in bounds:
         yield from (bound, bound + abs(bound) / 2 + 1, bound - abs(bound) / 2 - 1)
     for low, high in itertools.pairwise(sorted(bounds)):
-        yield (low + high) / 2
+        # Near the ends too: a window is centred on the constant that it stands for.
+        width = high - low
+        yield from (low + width / 2, low + width / 16, high - width / 16)

@@ -96,13 +96,10 @@ def matmul_layouts(shape: tuple[int, ...], side: str) -> Iterator[tuple[str, tup
 def complete_pointwise(run: Completion, op: OpNode) -> None:
     """Elementwise: inputs of one type (constants exempt) read over one shape."""
     inputs = run.input_nodes(op, op.spec.inputs or 0)
-    for node in inputs:
-        if run.is_scalar(node):
-            continue
-        if op.spec.result == "input":
-            run.same_dtype(run.dtype_of(node), run.dtype_of(op.node), f"an input of {op.key}")
-        else:
-            run.same_dtype(run.dtype_of(node), run.dtype_of(inputs[0]), f"an input of {op.key}")
+    typed = [node for node in inputs if not run.is_scalar(node)]
+    shared = op.node if op.spec.result == "input" else next(iter(typed), op.node)
+    for node in typed:
+        run.same_dtype(run.dtype_of(node), run.dtype_of(shared), f"an input of {op.key}")
     if isinstance(op.spec.result, DType):
         result = run.dtype_term(op.spec.result)
         run.bind(run.dtype_of(op.node), result, f"the type of {op.key}")
@@ -192,16 +189,16 @@ def prepare_reduce(run: Completion, op: OpNode) -> None:
     inner = {run.rank_of(free[0].fields[name]) for name in ("shape", "strides.0", "out_strides")}
     known = (ranks - {None}) | {rank - 1 for rank in inner if rank is not None}
     candidates = []
-    for batch in ((), (3,)):
-        for m, n, k in EXTENTS:
-            shape = (*batch, m, n)
-            if known <= {len(shape)}:
-                sizes = (
-                    (fields["shape"], run.shape_term(shape)),
-                    (fields["iters"], run.binding.number(k)),
-                    (free[0].fields["shape"], run.shape_term((*shape, k))),
-                )
-                candidates.append(Candidate("x".join(map(str, (*shape, k))), sizes))
+    matrices = [((*batch, m, n), k) for batch in ((), (3,)) for m, n, k in EXTENTS]
+    vectors = [((m,), k) for m, _, k in EXTENTS]
+    for shape, k in (*matrices, *vectors):
+        if known <= {len(shape)}:
+            sizes = (
+                (fields["shape"], run.shape_term(shape)),
+                (fields["iters"], run.binding.number(k)),
+                (free[0].fields["shape"], run.shape_term((*shape, k))),
+            )
+            candidates.append(Candidate("x".join(map(str, (*shape, k))), sizes))
     run.hint(node, dense((5, 7, 11)))
     if candidates:
         run.pick(f"{op.key}.sizes", candidates)

@@ -179,7 +179,18 @@ def _cast(run: _Evaluation, index: int, step: CastStep) -> None:
 
 
 def _fill(run: _Evaluation, index: int, step: FillStep) -> None:
-    run.store(index, None, Range.exactly(np.array([step.number])))
+    number = np.array([step.number])
+    target = run.plan.values[step.out].dtype
+    if run.unrounded and target.is_float:
+        # Literals that the type cannot tell apart stand for one constant: what it holds, and any
+        # number that rounds to it. What the type holds exactly is meant exactly.
+        held = dtypes.round_to(number, target)
+        if np.isfinite(held).all() and not np.array_equal(held, number):
+            half = dtypes.ulp(held, target) / 2
+            ends = (np.minimum(held - half, number), np.maximum(held + half, number))
+            run.store(index, None, Range(number, *ends))
+            return
+    run.store(index, None, Range.exactly(number))
 
 
 _EVALUATE: dict[type[Step], Callable[..., None]] = {

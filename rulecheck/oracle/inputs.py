@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from rulecheck import dtypes
 from rulecheck.oracle.intervals import Floats
-from rulecheck.records import DType, Plan
+from rulecheck.records import DType, Plan, PointwiseStep
 
 # Integers small enough that sums over the extents in use stay exact in every accumulator, and
 # large enough that they need more bits than the 16-bit types have (31 * 31 * 11 > 2048 > 256).
@@ -51,8 +51,29 @@ def draw_inputs(plan: Plan, kind: InputKind, seed: int, salt: str = "") -> tuple
     for leaf in plan.inputs:
         spec = plan.values[leaf.value]
         words = _words(salt + leaf.label.rpartition(".")[2], kind, seed, spec.count)
-        drawn.append(dtypes.encode(_MAP[kind](words, spec.dtype), spec.dtype))
+        if spec.dtype.is_float:
+            values = _MAP[kind](words, spec.dtype)
+        else:
+            values = _whole(words, _whole_bits(plan, kind))
+        drawn.append(dtypes.encode(values, spec.dtype))
     return tuple(drawn)
+
+
+def _whole_bits(plan: Plan, kind: InputKind) -> int:
+    """Bits of integer inputs: as many as fit without overflow through every product of the plan.
+
+    More bits than F32 has show an integer that passes through a float.
+    """
+    if kind is InputKind.INTEGERS:
+        return 5
+    factors = sum(isinstance(step, PointwiseStep) for step in plan.steps) + 1
+    return (30 if kind is InputKind.WIDE else 12) // factors
+
+
+def _whole(words: Words, bits: int) -> Floats:
+    limit = (1 << bits) - 1
+    span = np.uint64(2 * limit + 1)
+    return (words % span).astype(np.float64) - limit
 
 
 @functools.lru_cache(maxsize=4096)
@@ -85,8 +106,6 @@ def _positive(words: Words, _dtype: DType) -> Floats:
 
 def _wide(words: Words, dtype: DType) -> Floats:
     """Sign, exponent and significand from separate bits of the word."""
-    if not dtype.is_float:
-        return _integers(words, dtype)
     low, high = (
         math.frexp(bound)[1] - 1  # exact, where a logarithm would round up to the next binade
         for bound in (dtypes.smallest_subnormal(dtype), dtypes.max_finite(dtype))

@@ -188,8 +188,12 @@ class _Builder:
         iters = fields.offsets("sum_iter_stride", fields.number("k"))
         fields.limit("k", math.prod(out_shape) * len(iters))
         sides = [fields.access(f"{side}_strides", mul_shape) for side in ("lhs", "rhs")]
-        if base.extent + max(iters, default=0) > math.prod(mul_shape):
-            message = "GenericMatmul sums over more elements than its product has"
+        last, held = base.extent + max(iters, default=0), math.prod(mul_shape)
+        if last > held:
+            message = (
+                f"GenericMatmul reads {last} elements of a product that has {held} "
+                f"(k is {len(iters)})"
+            )
             raise Unplannable(FailureKind.ILLEGAL, message)
         for value, access in zip(operands, sides, strict=True):
             self.read(value, access.extent)

@@ -48,6 +48,7 @@ def test_the_first_violation_with_a_place_decides() -> None:
         ("alpha", {"alpha": 2.0}),
         ("beta", {"beta": 1.0}),
         ("epilogue", {"epilogue": "RELU"}),
+        ("compute_type", {"compute_type": "COMPUTE_32F_FAST_TF32"}),
         ("a_layout", {"transa": "T"}),
         ("b_layout", {"transb": "T"}),
     ],

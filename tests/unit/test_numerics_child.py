@@ -108,7 +108,7 @@ def test_the_worst_elements_come_first_with_the_operands() -> None:
     for item in found.elements:
         assert item.low <= item.as_written <= item.high
         assert item.float64 == item.as_written
-    assert [name for name, _ in found.operands] == ["a#0", "b#0"]
+    assert [name for name, _ in found.operands] == ["a", "b"]
     assert all(text.startswith("F32[12] = ") for _, text in found.operands)
     assert found.operands[0][1].endswith(", …")
     plain = judge(add(), add(op="Mul"))
