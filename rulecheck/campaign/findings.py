@@ -164,9 +164,14 @@ def _summarize(run: RuleRun, trial: Trial, results: Sequence[CaseResult]) -> Fin
     )
 
 
-def _rank(result: CaseResult, index: int) -> tuple[int, int, int]:
-    """Worst verdict first; among equals the case nearest to the default."""
-    return (badness(result.evidence.verdict), len(result.case.choices), index)
+def _rank(result: CaseResult, index: int) -> tuple[int, bool, int, int]:
+    """Worst verdict first; among equals the case nearest to the default.
+
+    A write past a buffer comes first: it corrupts what the rule has nothing to do with.
+    """
+    evidence = result.evidence
+    contained = evidence.code != "RC207"
+    return (badness(evidence.verdict), contained, len(result.case.choices), index)
 
 
 def _counterexample(run: RuleRun, member: Claim, chosen: CaseResult) -> Counterexample:
@@ -296,20 +301,21 @@ def _tried(
     return tuple((axis, labels) for axis, labels in axes if labels)
 
 
+def _kind(evidence: Evidence) -> tuple[str, str]:
+    """What is wrong and with which operand."""
+    return (evidence.code, evidence.violations[0].operand if evidence.violations else "")
+
+
 def _notes(trial: Trial | None, evidence: Evidence, results: Sequence[CaseResult]) -> list[str]:
-    notes = []
-    others = Counter(
-        item.evidence.message.partition(";")[0]
-        for item in results
-        if (item.evidence.code != evidence.code and item.evidence.verdict is not Verdict.AGREES)
-        or (
-            item.evidence.code == evidence.code
-            and item.evidence.violations
-            and item.evidence.violations[0].operand != evidence.violations[0].operand
-        )
-    )
-    for message, count in others.most_common(3):
-        notes.append(f"also, in {count} of {len(results)} cases: {message}")
+    others: dict[tuple[str, str], list[str]] = {}
+    for item in results:
+        kind = _kind(item.evidence)
+        if kind != _kind(evidence) and item.evidence.verdict is not Verdict.AGREES:
+            others.setdefault(kind, []).append(item.evidence.message)
+    notes = [
+        f"also, in {len(messages)} of {len(results)} cases: {messages[0]}"
+        for messages in sorted(others.values(), key=len, reverse=True)[:3]
+    ]
     if trial is None:
         return notes
     possible = trial.instances.coverage.pairs

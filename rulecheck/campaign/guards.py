@@ -30,8 +30,9 @@ def missing_guards(failing: Sequence[Labels], passing: Sequence[Labels]) -> tupl
         guards.append(chosen)
         bad = [case for case in bad if _admits(chosen, case)]
         good = [case for case in good if _admits(chosen, case)]
-    if bad:
-        return ()
+    if bad and good:  # more restrictions than anyone reads: one that costs cases, if there is one
+        whole = _separating(failing, passing)
+        return () if whole is None else (whole,)
     # A later restriction of an axis lies inside an earlier one, which then says nothing.
     return tuple(
         guard

@@ -30,7 +30,7 @@ from rulecheck.records import (
     Violation,
 )
 
-_BIAS_HINT = "pin the epilogue to a form without bias, or convert the bias to {} in the new inputs"
+_BIAS_HINT = "pin the epilogue to a form without bias, or require a {} bias on the left side"
 
 
 def check_buffers(place: Place, step: GemmStep) -> Iterator[Violation]:

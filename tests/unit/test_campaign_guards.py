@@ -82,6 +82,13 @@ def test_many_labels_are_listed_in_the_order_of_the_cases() -> None:
     assert describe((("bare", ("1",)),)) == "bare is 1"
 
 
+def test_one_restriction_that_costs_cases_is_better_than_four_that_do_not() -> None:
+    base = {"a": "1", "b": "1", "c": "1", "d": "1"}
+    failing = [base, *({**base, axis: "2"} for axis in "abc"), {**base, "d": "3"}]
+    passing = [base, {**base, "d": "2"}]
+    assert missing_guards(failing, passing) == (("d", ("2",)),)
+
+
 @st.composite
 def case_lists(draw: st.DrawFn) -> tuple[list[Labels], list[Labels]]:
     case = st.fixed_dictionaries({axis: st.sampled_from(labels) for axis, labels in AXES.items()})
