@@ -68,7 +68,7 @@ def _judge(
     if refused is not None:
         return refused
     trials: list[_Trial] = []
-    for kind in _kinds(item.original, trials):
+    for kind in _kinds(item, trials):
         trial = _try(item, kind, backend, seed)
         if isinstance(trial, Failure):
             return trial
@@ -93,14 +93,14 @@ def _judge(
     return Judged(evidence, _elements(chosen, elements), _operands(item.original, chosen.inputs))
 
 
-def _kinds(plan: Plan, trials: Sequence[_Trial]) -> Iterator[InputKind]:
+def _kinds(item: Comparable, trials: Sequence[_Trial]) -> Iterator[InputKind]:
     """Inputs to draw; ``trials`` grows while they are asked for."""
     yield InputKind.INTEGERS
     yield InputKind.REALS
     told = sum(trial.evidence.compared for trial in trials)
     if told < sum(trial.expected.mid.size for trial in trials) / 2:
         yield InputKind.POSITIVE
-    if not any(isinstance(step, _SUMS) for step in plan.steps):
+    if not any(isinstance(step, _SUMS) for step in (*item.original.steps, *item.member.steps)):
         # Sums of such numbers are infinite; elsewhere they show a range that was lost.
         yield InputKind.WIDE
 
