@@ -87,7 +87,7 @@ def test_a_flood_on_stderr_blocks_nobody(worker: Worker[Answer]) -> None:
     ("action", "kind", "words"),
     [
         ("abort", FailureKind.CRASH, "it aborted (signal 6)"),
-        ("stack", FailureKind.CRASH, "overran its stack"),
+        ("fault", FailureKind.CRASH, "overran its stack"),
         ("spin", FailureKind.TIMEOUT, "used up its processor time (signal 24)"),
         ("kill", FailureKind.MEMORY, "the system killed it"),
         ("terminate", FailureKind.CRASH, "signal 15"),
