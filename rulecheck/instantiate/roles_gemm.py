@@ -234,7 +234,7 @@ def _leading_dimensions(run: Completion, op: OpNode, operands: str, *, fp8: bool
                 raise DeadEnd(message, Cause.ILL_TYPED)
             continue
         sizes = [("minimal", least)]
-        if operand != "d" and (operand != "c" or _reads_c(run, op)):
+        if operand != "d":
             sizes.append(("padded", least + pad))
         run.pick(_axis(op, f"ld{operand}"), _spelled(run, node, sizes))
 
