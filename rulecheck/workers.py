@@ -7,6 +7,7 @@ read or written without a deadline.
 
 from __future__ import annotations
 
+import abc
 import contextlib
 import os
 import selectors
@@ -73,7 +74,33 @@ _SIGNALS: dict[int, tuple[FailureKind, str]] = {
 _MEMORY_SIGNS = ("memory allocation of", "memory allocation failed", "MemoryError", "bad_alloc")
 
 
-class Worker(Generic[Reply]):
+class Startable(abc.ABC):
+    """Something with children: started where a ``with`` block begins, stopped where it ends."""
+
+    @abc.abstractmethod
+    def start(self) -> None:
+        """Start the children, unless they run."""
+
+    @abc.abstractmethod
+    def close(self) -> None:
+        """Stop the children and everything they started."""
+
+    def __enter__(self) -> Self:
+        """Start."""
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Stop."""
+        self.close()
+
+
+class Worker(Startable, Generic[Reply]):
     """One child process, started again when it is needed after it died.
 
     ``starts`` counts the processes so far: when it has changed, the new child knows nothing of
@@ -172,20 +199,6 @@ class Worker(Generic[Reply]):
         if process is not None and process.poll() is None:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.pid, signal.SIGKILL)
-
-    def __enter__(self) -> Self:
-        """Start the child."""
-        self.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Stop the child."""
-        self.close()
 
     def _pipes(self) -> tuple[int, int, int]:
         process = self._process

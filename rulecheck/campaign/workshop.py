@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from rulecheck import dialects
 from rulecheck.contract import support
@@ -29,7 +27,7 @@ from rulecheck.records import (
     Settings,
     TermTable,
 )
-from rulecheck.workers import Worker
+from rulecheck.workers import Startable, Worker
 
 NUMERICS = "rulecheck.children.numerics"
 # A batch is a few dozen small calls, well under a second; one that hangs costs this much, and then
@@ -41,7 +39,7 @@ _GIVEN_UP = Failure(FailureKind.CRASH, "Earlier cases crashed or hung; this one 
 _STOPPED = Failure(FailureKind.CRASH, "The run was interrupted.")
 
 
-class Workshop:
+class Workshop(Startable):
     """The engine's child and the numerics child, started together and used in turn."""
 
     def __init__(self, settings: Settings, sources: dict[str, bytes] | None = None) -> None:
@@ -67,18 +65,12 @@ class Workshop:
         self._loaded: tuple[tuple[str, ...], RuleFile | Failure] | None = None
         self._stopped = False
 
-    def __enter__(self) -> Self:
+    def start(self) -> None:
         """Start both children; they import while the parent reads files."""
         self.engine.start()
         self._numerics.start()
-        return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
         """Stop both children."""
         self.engine.close()
         self._numerics.close()

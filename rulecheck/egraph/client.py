@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from types import TracebackType
-from typing import Self, TypeVar
+from typing import TypeVar
 
 import msgspec
 
@@ -20,7 +19,7 @@ from rulecheck.records import (
     MatchRequest,
     RuleFile,
 )
-from rulecheck.workers import Worker
+from rulecheck.workers import Startable, Worker
 
 _MODULE = "rulecheck.children.engine"
 # The child stops by itself at its limit; this is how long it may take to say so, and to import.
@@ -30,7 +29,7 @@ Reply = LoadReply | MatchReply | CanaryReply | Failure
 Answer = TypeVar("Answer", LoadReply, MatchReply, CanaryReply)
 
 
-class Engine:
+class Engine(Startable):
     """A child process that holds one dialect and one rule file at a time.
 
     It is started again, and its file loaded again, when it died of the request before.
@@ -90,20 +89,6 @@ class Engine:
     def interrupt(self) -> None:
         """Kill the child from another thread."""
         self._worker.interrupt()
-
-    def __enter__(self) -> Self:
-        """Start the child."""
-        self.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Stop the child."""
-        self.close()
 
     def _load(self, request: LoadRequest) -> RuleFile | Failure:
         reply = self._ask(request, LoadReply)

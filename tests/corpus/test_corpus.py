@@ -62,7 +62,7 @@ def name(case: tuple[Path, str | None]) -> str:
 def test_verdict(case: tuple[Path, str | None], request: pytest.FixtureRequest) -> None:
     path, rule = case
     told = directives(path)
-    if "XFAIL" in told:
+    if "XFAIL" in told:  # a known defect of the tool; strict, so mending it must drop the line
         request.applymarker(pytest.mark.xfail(reason=told["XFAIL"]))
     if told.get("REQUIRES") == "gpu":
         request.applymarker(pytest.mark.gpu)
