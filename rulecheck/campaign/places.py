@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rulecheck.dialects import Vocabulary
-from rulecheck.records import Call, Evidence, Expr, Let, Lit, Rule, Set, Span, Union, Var
+from rulecheck.records import Call, Evidence, Expr, Let, Lit, Rule, Set, Span, Union, Var, calls_in
 
 
 def unions(rule: Rule) -> list[Union]:
@@ -15,7 +15,7 @@ def unions(rule: Rule) -> list[Union]:
 
 def called(rule: Rule) -> list[str]:
     """Names of everything that a rule's body calls, in order."""
-    return [call.fn for fact in rule.body for call in _calls(fact)]
+    return [call.fn for call in calls_in(*rule.body)]
 
 
 def point_at(rule: Rule, union: int, evidence: Evidence, vocabulary: Vocabulary) -> Span | None:
@@ -46,7 +46,7 @@ def point_at(rule: Rule, union: int, evidence: Evidence, vocabulary: Vocabulary)
 def _changed_inputs(rule: Rule, claim: Union, vocabulary: Vocabulary) -> Span | None:
     """The new op's input list, if the same op with the same fields has another on the left."""
     op = vocabulary.encoding.op
-    body = [call for fact in rule.body for call in _calls(fact) if call.fn == op]
+    body = [call for call in calls_in(*rule.body) if call.fn == op]
     for call in _all_calls(rule, claim):
         if call.fn == op and len(call.args) == 2:
             twins = [twin for twin in body if _same(twin.args[0], call.args[0])]
@@ -99,7 +99,7 @@ def _all_calls(rule: Rule, claim: Union) -> Iterator[Call]:
 
 def _changed(rule: Rule, calls: list[Call]) -> Span | None:
     """The first field of a new call that is not what the same op has on the left side."""
-    body = [call for fact in rule.body for call in _calls(fact)]
+    body = list(calls_in(*rule.body))
     for call in calls:
         twins = [twin for twin in body if twin.fn == call.fn]
         for twin in twins:
@@ -107,16 +107,6 @@ def _changed(rule: Rule, calls: list[Call]) -> Span | None:
                 if not _same(ours, theirs):
                     return ours.span
     return None
-
-
-def _calls(node: object) -> Iterator[Call]:
-    parts = [getattr(node, name, None) for name in ("left", "right", "expr")]
-    stack = [part for part in parts if part is not None]
-    while stack:
-        expr = stack.pop()
-        if isinstance(expr, Call):
-            yield expr
-            stack.extend(expr.args)
 
 
 def _same(first: Expr, second: Expr) -> bool:

@@ -10,8 +10,21 @@ from rulecheck.instantiate.pattern import PatternGraph
 
 
 def guard_values(graph: PatternGraph, node: int) -> Iterator[float]:
-    """Numbers between and beside the literals that guards compare this class with."""
-    root, bounds = graph.find(node), []
+    """Numbers at, near and between the literals that the rule compares this class with."""
+    bounds = sorted(set(_bounds(graph, graph.find(node))))
+    for bound in bounds:
+        size = abs(bound)
+        yield bound
+        # Far and near: a guard may end just beside the number at which the rule turns wrong.
+        for step in (size / 2 + 1, size / 16):
+            yield from (bound + step, bound - step)
+    for low, high in itertools.pairwise(bounds):
+        # Near the ends too: a window is centred on the constant that it stands for.
+        width = high - low
+        yield from (low + width / 2, low + width / 16, high - width / 16)
+
+
+def _bounds(graph: PatternGraph, root: int) -> Iterator[float]:
     for constraint in graph.constraints:
         if root not in (graph.find(arg) for arg in constraint.args):
             continue
@@ -20,10 +33,8 @@ def guard_values(graph: PatternGraph, node: int) -> Iterator[float]:
             if literal is None or not isinstance(literal[1], float):
                 continue
             if math.isfinite(literal[1]):
-                bounds.append(literal[1])
-    for bound in bounds:
-        yield from (bound, bound + abs(bound) / 2 + 1, bound - abs(bound) / 2 - 1)
-    for low, high in itertools.pairwise(sorted(bounds)):
-        # Near the ends too: a window is centred on the constant that it stands for.
-        width = high - low
-        yield from (low + width / 2, low + width / 16, high - width / 16)
+                yield literal[1]
+    for name, limit in graph.clamps:
+        held = graph.variables.get(name)
+        if held is not None and graph.find(held) == root and math.isfinite(limit):
+            yield limit

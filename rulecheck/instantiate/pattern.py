@@ -8,9 +8,9 @@ on merged arguments merge their results.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
-from rulecheck.records import Call, Declaration, Eq, Expr, Holds, Lit, Rule, Span, Var
+from rulecheck.records import Call, Declaration, Eq, Expr, Holds, Lit, Rule, Span, Var, calls_in
 
 WILDCARD = "_"
 GUARDS = frozenset({"!=", "<", ">", "<=", ">="})
@@ -69,6 +69,7 @@ class PatternGraph:
         self.variables: dict[str, int] = {}
         self.functions: list[FunctionFact] = []
         self.constraints: list[Constraint] = []
+        self.clamps: list[tuple[str, float]] = []
 
     def copy(self) -> PatternGraph:
         """A copy that can be extended without changing this graph."""
@@ -80,6 +81,7 @@ class PatternGraph:
         twin.variables = self.variables
         twin.functions = self.functions.copy()
         twin.constraints = self.constraints
+        twin.clamps = self.clamps
         return twin
 
     def find(self, node: int) -> int:
@@ -251,6 +253,7 @@ def build_pattern(
     graph = PatternGraph(signatures, rigid_sorts)
     for fact in rule.body:
         graph.add_fact(fact)
+    graph.clamps = list(_clamps(rule))
     # Constructor calls that were equal from the start (hash-consed by the engine) are one class.
     changed = True
     while changed:
@@ -264,6 +267,17 @@ def build_pattern(
                     graph.union(other, root)
                     changed = True
     return graph
+
+
+def _clamps(rule: Rule) -> Iterator[tuple[str, float]]:
+    """Variables and the numbers that ``min`` and ``max`` hold them against, on either side."""
+    for call in calls_in(*rule.body, *rule.head):
+        if call.fn in ("min", "max"):
+            names = [arg.name for arg in call.args if isinstance(arg, Var)]
+            limits = [arg.value for arg in call.args if isinstance(arg, Lit)]
+            yield from (
+                (name, limit) for name in names for limit in limits if isinstance(limit, float)
+            )
 
 
 def show(expr: Expr) -> str:

@@ -175,7 +175,15 @@ def _reduce(run: _Evaluation, index: int, step: ReduceStep) -> None:
 
 
 def _cast(run: _Evaluation, index: int, step: CastStep) -> None:
-    run.store(index, None, run.ranges[step.source].take(np.arange(step.count)))
+    value = run.ranges[step.source].take(np.arange(step.count))
+    source, target = (run.plan.values[part].dtype for part in (step.source, step.out))
+    if (source, target) == (DType.I64, DType.I32):
+        # Integers wrap, as they do on the device; a float that is converted saturates, and the
+        # largest Int64, which float64 does not hold, wraps to -1.
+        held = np.clip(value.mid, -(2.0**63), 2.0**63)
+        wrapped = np.mod(held + 2.0**31, 2.0**32) - 2.0**31
+        value = Range.exactly(np.where(held == 2.0**63, -1.0, wrapped))
+    run.store(index, None, value)
 
 
 def _fill(run: _Evaluation, index: int, step: FillStep) -> None:

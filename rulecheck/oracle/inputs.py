@@ -54,20 +54,23 @@ def draw_inputs(plan: Plan, kind: InputKind, seed: int, salt: str = "") -> tuple
         if spec.dtype.is_float:
             values = _MAP[kind](words, spec.dtype)
         else:
-            values = _whole(words, _whole_bits(plan, kind))
+            values = _whole(words, _whole_bits(plan, kind, spec.dtype))
         drawn.append(dtypes.encode(values, spec.dtype))
     return tuple(drawn)
 
 
-def _whole_bits(plan: Plan, kind: InputKind) -> int:
+def _whole_bits(plan: Plan, kind: InputKind, dtype: DType) -> int:
     """Bits of integer inputs: as many as fit without overflow through every product of the plan.
 
-    More bits than F32 has show an integer that passes through a float.
+    More bits than F32 has show an integer that passes through a float, more than 32 one that
+    passes through a narrower integer. 52 are exact in float64, in which plans are evaluated.
     """
     if kind is InputKind.INTEGERS:
         return 5
     factors = sum(isinstance(step, PointwiseStep) for step in plan.steps) + 1
-    return (30 if kind is InputKind.WIDE else 12) // factors
+    if kind is not InputKind.WIDE:
+        return 12 // factors
+    return (52 if dtype is DType.I64 else 30) // factors
 
 
 def _whole(words: Words, bits: int) -> Floats:

@@ -70,6 +70,7 @@ from rulecheck.records.syntax import (
     Span,
     Union,
     Var,
+    calls_in,
 )
 from rulecheck.records.terms import Node, TermTable
 
@@ -142,4 +143,5 @@ __all__ = [
     "Verdict",
     "Violation",
     "WorstElement",
+    "calls_in",
 ]

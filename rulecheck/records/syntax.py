@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import msgspec
 
 
@@ -105,6 +107,25 @@ class Do(msgspec.Struct, frozen=True, tag=True):
 
 
 Action = Let | Union | Set | Change | Do
+
+
+def calls_in(*nodes: Fact | Action) -> Iterator[Call]:
+    """Every call in some facts or actions, outermost first."""
+    for node in nodes:
+        match node:
+            case Eq() | Union():
+                stack: list[Expr] = [node.right, node.left]
+            case Set():
+                stack = [node.value, *reversed(node.args)]
+            case Change():
+                stack = [*reversed(node.args)]
+            case Holds() | Let() | Do():
+                stack = [node.expr]
+        while stack:
+            expr = stack.pop()
+            if isinstance(expr, Call):
+                yield expr
+                stack.extend(reversed(expr.args))
 
 
 class Rule(msgspec.Struct, frozen=True):

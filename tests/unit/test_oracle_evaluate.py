@@ -304,3 +304,17 @@ def test_calls_on_the_model_lie_in_their_range(data: st.DataObject, plan: Plan) 
 
 
 # ---- inputs ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("unrounded", [False, True])
+def test_integers_wrap_and_floats_saturate_as_on_the_model(unrounded: bool) -> None:
+    graph = Graph()
+    numbers = np.array([0.0, -1.0, 2.0**31, -(2.0**31) - 1, 2.0**40 + 5, 2.0**63, -(2.0**70)])
+    wide = graph.cast(graph.leaf("A", F64), numbers.size, DType.I64)
+    plan = graph.plan(graph.cast(wide, numbers.size, DType.I32))
+    data = (encode(numbers, F64),)
+    outcome = MODEL.run(plan, data, 10.0)
+    assert isinstance(outcome, Outcome)
+    expected = [0, -1, -(2**31), 2**31 - 1, 5, -1, 0]
+    assert decode(outcome.buffers[plan.result], DType.I32).tolist() == expected
+    assert written(plan, data, unrounded=unrounded).mid.tolist() == expected

@@ -117,3 +117,10 @@ def test_integer_leaves_get_integers() -> None:
     plan = graph.plan(graph.cast(graph.leaf("A", DType.I32), 64, F32))
     values = decode(draw_inputs(plan, InputKind.INTEGERS, 0)[0], DType.I32)
     assert values.min() < 0 < values.max()
+
+
+def test_wide_integers_of_64_bits_do_not_fit_in_32_and_are_exact() -> None:
+    graph = Graph()
+    plan = graph.plan(graph.cast(graph.leaf("A", DType.I64), 64, F32))
+    drawn = decode(draw_inputs(plan, InputKind.WIDE, 0)[0], DType.I64)
+    assert 2**32 < np.abs(drawn).max() < 2**53
