@@ -187,12 +187,6 @@ def significand_bits(dtype: DType) -> int:
     return 1 if dtype is DType.BOOL else 8 * dtype.bytes - 1
 
 
-def unit_roundoff(dtype: DType) -> float:
-    """Return the largest relative error of rounding a normal number (0 for integer types)."""
-    fmt = FORMATS.get(dtype.storage)
-    return 0.0 if fmt is None else 2.0**-fmt.bits
-
-
 def max_finite(dtype: DType) -> float:
     """Return the largest finite number (rounded to float64 for Int64)."""
     fmt = FORMATS.get(dtype.storage)

@@ -16,7 +16,6 @@ from rulecheck.instantiate.setting import OpNode, Setting, View
 from rulecheck.ops import OPS
 from rulecheck.records import DType, Span
 
-LEAF_TYPES = (DType.F32, DType.BF16, DType.F16, DType.F64, DType.E4M3, DType.E5M2)
 NOWHERE = Span("", 1, 1, 1, 1)
 
 
