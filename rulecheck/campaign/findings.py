@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections import Counter
 from collections.abc import Sequence
 from itertools import combinations
@@ -11,7 +10,7 @@ import msgspec
 
 from rulecheck.campaign import token
 from rulecheck.campaign.claims import Claim
-from rulecheck.campaign.guards import Guard, describe, missing_guards
+from rulecheck.campaign.hints import advise
 from rulecheck.campaign.members import RuleRun, Trial
 from rulecheck.campaign.places import point_at, unions
 from rulecheck.instantiate import Cause, Instances
@@ -30,9 +29,6 @@ from rulecheck.records import (
     Verdict,
 )
 from rulecheck.severity import severity
-
-# New cases on which a learned guard is tried before it is printed.
-CONFIRMATIONS = 16
 
 
 def judge_rule(run: RuleRun) -> Finding:
@@ -157,7 +153,7 @@ def _summarize(run: RuleRun, trial: Trial, results: Sequence[CaseResult]) -> Fin
         return finding
     return msgspec.structs.replace(
         finding,
-        hint=_hint(run, trial, finding, results),
+        hint=advise(run, trial, finding, chosen, results),
         field_span=point_at(run.rule, chosen.case.union, evidence, run.shop.vocabulary),
         counterexample=_counterexample(run, member, chosen),
         blame=(run.rule.name,) if finding.severity is Severity.ERROR else (),
@@ -193,68 +189,6 @@ def _counterexample(run: RuleRun, member: Claim, chosen: CaseResult) -> Countere
         original=original,
         member=new,
     )
-
-
-def _hint(run: RuleRun, trial: Trial, finding: Finding, results: Sequence[CaseResult]) -> str:
-    """What to do: the evidence's own hint, then the guard that the passing cases share.
-
-    Cases that are neither wrong nor right say nothing about a guard.
-    """
-    if finding.severity is not Severity.ERROR:
-        return finding.hint
-    if finding.code == "RC211":
-        return _types_hint(results) or finding.hint
-    strict = run.shop.settings.strict_rounding
-    by_severity: dict[Severity, list[dict[str, str]]] = {}
-    for result in results:
-        level = severity(result.evidence.verdict, strict_rounding=strict)
-        by_severity.setdefault(level, []).append(dict(result.tried))
-    passing = by_severity.get(Severity.OK, []) + by_severity.get(Severity.WARNING, [])
-    guards = missing_guards(by_severity.get(Severity.ERROR, []), passing)
-    if not guards or not _confirmed(run, trial, guards):
-        return finding.hint
-    learned = f"no case fails where {describe(guards)}"
-    return f"{finding.hint}; {learned}" if finding.hint else learned
-
-
-def _types_hint(results: Sequence[CaseResult]) -> str | None:
-    """For types that go not together: name the one that the rule changed, not any that would do."""
-    for result in results:
-        before, after = result.evidence.original_call, result.evidence.member_call
-        if result.evidence.code != "RC211" or before is None or after is None:
-            continue
-        changed = [
-            f"{operand}_dtype ({getattr(before, operand).dtype.value} → "
-            f"{getattr(after, operand).dtype.value})"
-            for operand in "abcd"
-            if getattr(before, operand).dtype is not getattr(after, operand).dtype
-        ]
-        if before.compute_type != after.compute_type:
-            changed.append(f"compute_type ({before.compute_type} → {after.compute_type})")
-        if changed:
-            return f"the rule changes {' and '.join(changed)}: undo it, or change the rest with it"
-    return None
-
-
-def _confirmed(run: RuleRun, trial: Trial, guards: Sequence[Guard]) -> bool:
-    """Whether a learned guard holds on new cases too: pairs of labels may agree by chance."""
-    pinned = dict(guards)
-    found = []
-    for number in range(CONFIRMATIONS):
-        wanted = {
-            axis: pinned.get(axis, labels)[number * (place + 1) % len(pinned.get(axis, labels))]
-            for place, (axis, labels) in enumerate(trial.instances.coverage.axes)
-        }
-        for instance in run.instances(wanted, only=True).instances:
-            chosen = dict(instance.choices)
-            if all(chosen.get(axis) in labels for axis, labels in guards):
-                found.append(instance)
-    again = run.apply(dataclasses.replace(trial.instances, instances=tuple(dict.fromkeys(found))))
-    strict = run.shop.settings.strict_rounding
-    levels = [
-        severity(result.evidence.verdict, strict_rounding=strict) for result in run.judge(again)
-    ]
-    return len(levels) > 1 and Severity.ERROR not in levels
 
 
 def _finding(

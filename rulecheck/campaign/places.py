@@ -34,8 +34,10 @@ def point_at(rule: Rule, union: int, evidence: Evidence, vocabulary: Vocabulary)
     # The same op on other inputs: whatever the evidence complains about, the list is what changed.
     if inputs := _changed_inputs(rule, claim, vocabulary):
         return inputs
+    if operand := _swapped_operand(rule, claim, evidence, vocabulary):
+        return operand
     calls = list(_op_calls(rule, claim, vocabulary))
-    for field in (*(item.field for item in evidence.violations), *_changed_fields(evidence)):
+    for field in _fields_at_fault(evidence):
         for call in calls:
             names = vocabulary.ops[call.fn].fields
             if field in names and names.index(field) < len(call.args):
@@ -53,6 +55,54 @@ def _changed_inputs(rule: Rule, claim: Union, vocabulary: Vocabulary) -> Span | 
             if twins and not any(_same(twin.args[1], call.args[1]) for twin in twins):
                 return call.args[1].span
     return None
+
+
+def _swapped_operand(
+    rule: Rule, claim: Union, evidence: Evidence, vocabulary: Vocabulary
+) -> Span | None:
+    """A violating operand that is another input than before, under the fields of before."""
+    letters = {item.operand for item in evidence.violations}
+    op = vocabulary.encoding.op
+    for call in _all_calls(rule, claim):
+        kind, listed = call.args if call.fn == op else (None, None)
+        for twin in calls_in(*rule.body):
+            if not (isinstance(kind, Call) and listed and twin.fn == op):
+                continue
+            if not (isinstance(twin.args[0], Call) and twin.args[0].fn == kind.fn):
+                continue
+            pairs = zip("AB", _elements(listed), _elements(twin.args[1]), strict=False)
+            for letter, ours, theirs in pairs:
+                kept = not changed_of(evidence, letter)
+                if letter in letters and kept and not _same(ours, theirs):
+                    return ours.span
+    return None
+
+
+def _elements(listed: Expr) -> Iterator[Expr]:
+    """What an input list holds, as far as it is written out."""
+    while isinstance(listed, Call) and len(listed.args) == 2:
+        first, listed = listed.args
+        yield first
+
+
+def _fields_at_fault(evidence: Evidence) -> Iterator[str | None]:
+    """Fields to show, best first: of the violated operand the one that the rule changed."""
+    changed = list(_changed_fields(evidence))
+    for item in evidence.violations:
+        if item.field not in changed:
+            yield from changed_of(evidence, item.operand)
+        yield item.field
+    yield from changed
+
+
+def changed_of(evidence: Evidence, operand: str) -> list[str]:
+    """Fields of one operand (``A`` to ``D``) in which the new call differs from the old one."""
+    return [field for field in _changed_fields(evidence) if field in _fields_of(operand)]
+
+
+def _fields_of(operand: str) -> tuple[str, ...]:
+    letter = operand.lower()
+    return (f"{letter}_layout", *(name.format(letter) for _, name in _OPERAND_FIELDS))
 
 
 _OPERAND_FIELDS = (("dtype", "{}_dtype"), ("ld", "ld{}"), ("order", "{}_order"))

@@ -107,8 +107,12 @@ class Workshop(Startable):
                 self._sources[path] = stream.read(self.limits.file_bytes + 1)
         return self._sources[path]
 
-    def judge(self, items: Sequence[Comparable], elements: int = 0) -> list[Judged | Failure]:
+    def judge(
+        self, items: Sequence[Comparable], elements: int = 0, *, salt: int = 0
+    ) -> list[Judged | Failure]:
         """Judge members in batches; a batch that fails is tried again case by case.
+
+        ``salt`` is added to the seed of the inputs.
 
         After ``MAX_LOST`` cases that crashed or hung the others are not tried: a backend that
         always does would cost its time limit for each of them.
@@ -117,25 +121,26 @@ class Workshop(Startable):
         lost: list[Failure] = []
         for start in range(0, len(items), CHUNK):
             chunk = items[start : start + CHUNK]
-            reply = _GIVEN_UP if len(lost) >= MAX_LOST else self._ask(chunk, elements)
+            reply = _GIVEN_UP if len(lost) >= MAX_LOST else self._ask(chunk, elements, salt)
             if isinstance(reply, JudgeReply):
                 answers.extend(reply.answers)
                 continue
             for item in chunk:
-                answer = lost[-1] if len(lost) >= MAX_LOST else self._one(item, elements)
+                answer = lost[-1] if len(lost) >= MAX_LOST else self._one(item, elements, salt)
                 if isinstance(answer, Failure):
                     lost.append(answer)
                 answers.append(answer)
         return answers
 
-    def _one(self, item: Comparable, elements: int) -> Judged | Failure:
-        reply = self._ask((item,), elements)
+    def _one(self, item: Comparable, elements: int, salt: int) -> Judged | Failure:
+        reply = self._ask((item,), elements, salt)
         return reply if isinstance(reply, Failure) else reply.answers[0]
 
-    def _ask(self, items: Sequence[Comparable], elements: int) -> JudgeReply | Failure:
+    def _ask(self, items: Sequence[Comparable], elements: int, salt: int) -> JudgeReply | Failure:
         if self._stopped:
             return _STOPPED
-        request = JudgeRequest(self.settings.backend, self.settings.seed, tuple(items), elements)
+        seed = self.settings.seed + salt
+        request = JudgeRequest(self.settings.backend, seed, tuple(items), elements)
         return self._numerics.request(request, JUDGE_TIMEOUT_S)
 
 

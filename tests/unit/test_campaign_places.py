@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from rulecheck.campaign.places import point_at, unions
+from rulecheck.campaign.places import changed_of, point_at, unions
 from rulecheck.records import Evidence, MatrixLayout, Rule, Stage, Verdict, Violation
 from tests.gemms import gemm
 from tests.luminal_rules import first_rule
@@ -14,6 +14,8 @@ from tests.rule_texts import RESIDUAL, WIDEN, fields, swap
 from tests.samples import VIOLATION
 
 OLD = gemm(5, 7, 11)
+NEW_INPUTS = "(ICons ?a (ICons ?b (ICons ?r (INil)))) ; new inputs"
+SWAPPED = NEW_INPUTS.replace("?a (ICons ?b", "?b (ICons ?a")
 PLAIN = Evidence(Verdict.MISMATCH, Stage.BOUND, "RC301", "wrong")
 
 
@@ -70,6 +72,26 @@ def test_a_changed_layout_is_shown(operand: str) -> None:
         new = replace(OLD, **{operand: changed})
         evidence = replace(PLAIN, original_call=OLD, member_call=new)
         assert caret(RESIDUAL, evidence).endswith(f" ; new {field}")
+
+
+def test_of_a_violated_operand_the_changed_field_is_shown() -> None:
+    new = replace(OLD, a=replace(OLD.a, order="ROW"), transb="T")
+    found = replace(VIOLATION, operand="A", field="lda")
+    evidence = replace(PLAIN, violations=(found,), original_call=OLD, member_call=new)
+    assert caret(RESIDUAL, evidence).endswith("; new a_order")
+    other = replace(evidence, violations=(replace(found, operand="C", field="ldc"),))
+    assert caret(RESIDUAL, other).endswith("; new ldc")
+    assert changed_of(evidence, "A") == ["a_order"]
+    assert changed_of(evidence, "C") == []
+
+
+def test_another_input_under_the_old_fields_is_shown() -> None:
+    found = replace(VIOLATION, operand="B", field="k")
+    evidence = replace(PLAIN, violations=(found,), original_call=OLD, member_call=OLD)
+    swapped = swap((NEW_INPUTS, SWAPPED))(RESIDUAL)
+    assert SWAPPED in swapped
+    assert caret(swapped, evidence).startswith("?a (ICons ?r")
+    assert caret(RESIDUAL, evidence).endswith("; new k")
 
 
 def test_a_violation_comes_before_a_changed_field() -> None:

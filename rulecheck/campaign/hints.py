@@ -1,0 +1,105 @@
+"""What to do about a finding, in one line: the evidence's hint and the guard that was learned."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+from rulecheck.campaign.guards import Guard, describe, missing_guards
+from rulecheck.campaign.members import RuleRun, Trial
+from rulecheck.campaign.places import changed_of
+from rulecheck.records import CaseResult, Evidence, Failure, Finding, Severity
+from rulecheck.severity import severity
+
+# New cases on which a learned guard is tried before it is printed, and further inputs for them.
+CONFIRMATIONS = 16
+OTHER_INPUTS = 4
+
+
+def advise(
+    run: RuleRun,
+    trial: Trial,
+    finding: Finding,
+    chosen: CaseResult,
+    results: Sequence[CaseResult],
+) -> str:
+    """What to do about the chosen case, then the guard that the passing cases share.
+
+    Cases that are neither wrong nor right say nothing about a guard.
+    """
+    if finding.severity is not Severity.ERROR:
+        return finding.hint
+    if finding.code == "RC211":
+        return _types_hint(results) or finding.hint
+    hint = _undo(chosen.evidence) + finding.hint
+    strict = run.shop.settings.strict_rounding
+    by_severity: dict[Severity, list[dict[str, str]]] = {}
+    for result in results:
+        level = severity(result.evidence.verdict, strict_rounding=strict)
+        by_severity.setdefault(level, []).append(dict(result.tried))
+    passing = by_severity.get(Severity.OK, []) + by_severity.get(Severity.WARNING, [])
+    guards = missing_guards(by_severity.get(Severity.ERROR, []), passing)
+    if not guards or not _confirmed(run, trial, guards):
+        return hint
+    learned = f"no case fails where {describe(guards)}"
+    return f"{hint}; {learned}" if hint else learned
+
+
+def _undo(evidence: Evidence) -> str:
+    """If an operand is at fault in a field that the rule left alone: what it changed of it."""
+    for item in evidence.violations[:1]:
+        changed = changed_of(evidence, item.operand)
+        if changed and item.field not in changed:
+            return f"the rule changes {' and '.join(changed)}: undo it, or "
+    return ""
+
+
+def _types_hint(results: Sequence[CaseResult]) -> str | None:
+    """For types that go not together: name the one that the rule changed, not any that would do."""
+    for result in results:
+        before, after = result.evidence.original_call, result.evidence.member_call
+        if result.evidence.code != "RC211" or before is None or after is None:
+            continue
+        changed = [
+            f"{operand}_dtype ({getattr(before, operand).dtype.value} → "
+            f"{getattr(after, operand).dtype.value})"
+            for operand in "abcd"
+            if getattr(before, operand).dtype is not getattr(after, operand).dtype
+        ]
+        if before.compute_type != after.compute_type:
+            changed.append(f"compute_type ({before.compute_type} → {after.compute_type})")
+        if changed:
+            return f"the rule changes {' and '.join(changed)}: undo it, or change the rest with it"
+    return None
+
+
+def _confirmed(run: RuleRun, trial: Trial, guards: Sequence[Guard]) -> bool:
+    """Whether a learned guard holds on new cases and other inputs too.
+
+    Pairs of labels may agree by chance, and a small result may have no element that shows it.
+    """
+    pinned = dict(guards)
+    found = []
+    for number in range(CONFIRMATIONS):
+        wanted = {
+            axis: pinned.get(axis, labels)[number * (place + 1) % len(pinned.get(axis, labels))]
+            for place, (axis, labels) in enumerate(trial.instances.coverage.axes)
+        }
+        for instance in run.instances(wanted, only=True).instances:
+            chosen = dict(instance.choices)
+            if all(chosen.get(axis) in labels for axis, labels in guards):
+                found.append(instance)
+    again = run.apply(dataclasses.replace(trial.instances, instances=tuple(dict.fromkeys(found))))
+    strict = run.shop.settings.strict_rounding
+    levels = [
+        severity(result.evidence.verdict, strict_rounding=strict) for result in run.judge(again)
+    ]
+    if len(levels) < 2 or Severity.ERROR in levels:
+        return False
+    plans = list(dict.fromkeys(item.plans for item in again.claims if item.plans is not None))
+    return not any(
+        isinstance(answer, Failure)
+        or severity(answer.evidence.verdict, strict_rounding=strict) is Severity.ERROR
+        for salt in range(1, 1 + OTHER_INPUTS)
+        for answer in run.shop.judge(plans, salt=salt)
+    )
