@@ -34,6 +34,15 @@ def _show_version(context: click.Context, _option: click.Parameter, wanted: bool
         context.exit()
 
 
+class _BackendName(click.Choice[str]):
+    """A choice that tells where to look if the backend is not there."""
+
+    def get_invalid_choice_message(self, value: object, ctx: click.Context | None) -> str:
+        """The usual message, and what to do."""
+        told = super().get_invalid_choice_message(value, ctx)
+        return f"{told} Run 'rulecheck doctor' to see which backends work here, and why not."
+
+
 _help = click.help_option("-h", "--help", callback=_show_help)
 _color = click.option(
     "--color",
@@ -84,7 +93,7 @@ def cli() -> None:
 )
 @click.option(
     "--backend",
-    type=click.Choice(BACKENDS),
+    type=_BackendName(BACKENDS),
     envvar="RULECHECK_BACKEND",
     show_envvar=True,
     help="Default: cpu.",

@@ -129,6 +129,13 @@ def test_the_command_line_reaches_the_campaign(campaign: Campaign) -> None:
     ]
 
 
+def test_a_backend_that_is_not_there_leads_to_doctor(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", "--backend", "cublaslt"]) == 2
+    told = capsys.readouterr().err
+    assert "'cublaslt' is not 'cpu'" in told
+    assert "rulecheck doctor" in told
+
+
 def test_options_may_stand_between_paths(campaign: Campaign, project: Path) -> None:
     (project / "b.egg").touch()
     assert main(["check", "b.egg", "--jobs", "2", "rules"]) == 0
