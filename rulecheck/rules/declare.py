@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import itertools
 from difflib import get_close_matches
 
 import msgspec
 
 from rulecheck.records import Call, Declaration, Expr, Lit, Problem, Span, Var
 from rulecheck.rules.allowlist import BASE_SORTS, REFUSED_SORTS, is_reserved
-from rulecheck.rules.printer import print_schema
+from rulecheck.rules.printer import print_declaration
+from rulecheck.rules.scanner import shorten
 
 # Merging must give the same value whatever the order of arrival allows, and touch nothing else.
 _MERGE_VARIABLES = frozenset({"old", "new"})
 # Longer than any name that someone mistypes; comparing a million characters takes long.
 _MAX_NAME = 100
+# Two declarations that long can be compared by eye.
+_MAX_SHOWN = 150
+_HEAD = 2  # the command and the name, which always show
 _MERGE_CALLS = frozenset({"min", "max", "and", "or"})
 
 
@@ -188,8 +193,8 @@ def _clash(declaration: Declaration, known: Declaration | None) -> Problem:
         )
     return Problem(
         "duplicate",
-        f"`{name}` is declared as {describe(declaration)} here, "
-        f"and as {describe(known)} at {show_place(known.span)}.",
+        f"`{name}` is declared as `{_show(declaration, known)}` here, "
+        f"and as `{_show(known, declaration)}` at {show_place(known.span)}.",
         "Make both declarations the same, or rename one.",
         declaration.span,
         None,
@@ -197,11 +202,26 @@ def _clash(declaration: Declaration, known: Declaration | None) -> Problem:
     )
 
 
-def describe(declaration: Declaration) -> str:
-    """Print a declaration's kind and signature."""
-    if declaration.output is None:
-        return f"a {declaration.kind}"
-    return f"a {declaration.kind} ({print_schema(declaration)}) → {declaration.output}"
+def _show(declaration: Declaration, other: Declaration) -> str:
+    """Print a declaration; one of many fields without those at the ends that the other has too."""
+    text = print_declaration(declaration)
+    its = print_declaration(other)
+    if max(len(text), len(its)) <= _MAX_SHOWN:
+        return text
+    words, others = text.split(), its.split()
+    first = _shared(words, others)
+    last = min(_shared(words[::-1], others[::-1]), min(len(words), len(others)) - first)
+    start = max(first - 1, _HEAD)
+    end = max(len(words) - max(last - 1, 0), start)
+    middle = words[start:end]
+    head = [*words[:_HEAD], *(["…"] if start > _HEAD else [])]
+    return shorten(" ".join([*head, *middle, *(["…"] if end < len(words) else [])]), _MAX_SHOWN)
+
+
+def _shared(words: list[str], others: list[str]) -> int:
+    """Count the words that both start with."""
+    pairs = zip(words, others, strict=False)
+    return sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 
 def _judge_merge(merge: Expr) -> Problem | None:

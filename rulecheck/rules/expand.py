@@ -10,7 +10,9 @@ it stands in the author's.
 from __future__ import annotations
 
 import itertools
+from collections import ChainMap
 from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 from rulecheck.records import Declaration, Problem
@@ -30,18 +32,19 @@ class Expanded(NamedTuple):
     """A form for the engine's parser: ``expansion`` is None if it is as the author wrote it.
 
     ``rejected`` are names whose declarations have to be left out because of the problems.
+    ``fields`` are those that the form itself gives to what it declares.
     """
 
     expansion: Expansion | None
     problems: tuple[Problem, ...]
     rejected: tuple[str, ...] = ()
+    fields: Mapping[str, tuple[str, ...]] = MappingProxyType({})
 
 
 class Expander:
     """Expands the forms of one file.
 
-    Declarations are read first, since a file may use what it declares further down. ``names`` are
-    the fields of what the file itself declares.
+    Declarations are read first, since a file may use what it declares further down.
     """
 
     def __init__(
@@ -55,10 +58,13 @@ class Expander:
             form.index: self._expand(form) for form in forms if form.keyword in _DECLARING
         }
 
-    @property
-    def names(self) -> Mapping[str, tuple[str, ...]]:
-        """Names and fields of what the file itself declares."""
-        return self._names.own
+    def fields(self, form: Form) -> Mapping[str, tuple[str, ...]]:
+        """Return the fields of what a form declares; what it leaves out, the file may give."""
+        known = self._declared.get(form.index)
+        own = (
+            {} if known is None else {name: given for name, given in known.fields.items() if given}
+        )
+        return ChainMap(own, self._names.own)
 
     def expand(self, form: Form) -> Expanded:
         """Resolve the named fields of a form."""
@@ -79,13 +85,13 @@ class Expander:
         self._fields_left -= fields.used
         if fields.problems or not fields.edits:
             rejected = tuple(fields.declared) if fields.problems else ()
-            return Expanded(None, tuple(fields.problems), rejected)
+            return Expanded(None, tuple(fields.problems), rejected, fields.declared)
         if (form.tokens + fields.used) * (len(form.text) + 2 * fields.used) > PARSE_BUDGET_BYTES:
             what = "This form is too large to parse once all its fields are written out."
             hint = "Split it into smaller forms."
             place = self._places.span(form.start, form.start + 1)
             return Expanded(None, (Problem("too-large", what, hint, place),))
-        return Expanded(_write(form.text, root, fields.edits), ())
+        return Expanded(_write(form.text, root, fields.edits), (), (), fields.declared)
 
 
 def _regions(keyword: str, root: Node) -> Iterator[tuple[Node, bool]]:

@@ -25,6 +25,7 @@ from rulecheck.rules.convert import Converter, Item
 from rulecheck.rules.declare import Signatures, show_place, suggest
 from rulecheck.rules.expand import Expander
 from rulecheck.rules.places import FormPlaces
+from rulecheck.rules.same import KnownRule, canonical, clash, is_named
 from rulecheck.rules.scanner import Form, Places, Scan, scan, shorten
 
 # One form's text to (the engine's commands, None), or to ([], the engine's message).
@@ -41,13 +42,15 @@ _ENGINE_PLACE = re.compile(r"^(?:In|At) (\d+):(\d+)(?:-[\d:]+)?(?: of )?(?P<file
 class Dialect(msgspec.Struct, frozen=True):
     """A vocabulary as the engine needs it. ``commands`` are the parser's own objects, in order.
 
-    ``facts`` are the rows that it adds to relations.
+    ``facts`` are the rows that it adds to relations, and ``rules`` are its rules as records, beside
+    those of other files that a file is read with.
     """
 
     declarations: tuple[Declaration, ...]
     facts: tuple[Call, ...]
     commands: tuple[Any, ...]
     problems: tuple[Problem, ...]
+    rules: tuple[KnownRule, ...] = ()
 
 
 def read_dialect(path: str, text: str, parse: Parser, limits: Limits) -> Dialect:
@@ -57,20 +60,21 @@ def read_dialect(path: str, text: str, parse: Parser, limits: Limits) -> Dialect
     commands: list[Any] = []
     declarations: list[Declaration] = []
     facts: list[Call] = []
+    rules: list[KnownRule] = []
     relations = _declared_words(scanned.forms)
     problems = [scanned.fatal] if scanned.fatal else []
     expander = Expander(places, scanned.forms)
     for form in scanned.forms:
-        expansion, mistakes, _ = expander.expand(form)
+        expansion, mistakes, *_ = expander.expand(form)
         problems += mistakes
         here = FormPlaces(places, form, expansion)
         parsed, error = parse(here.form.text)
         if error is not None:
             problems.append(engine_problem("syntax", error, here))
         commands += parsed
-        if form.keyword in RULE_COMMANDS or form.keyword not in relations.union(COMMANDS):
+        if form.keyword not in relations.union(COMMANDS):
             continue
-        converter = Converter(here, expander.names)
+        converter = Converter(here, expander.fields(form))
         classes = _classes(form)
         for command in parsed:
             for item in converter.items(command, classes):
@@ -78,8 +82,12 @@ def read_dialect(path: str, text: str, parse: Parser, limits: Limits) -> Dialect
                     declarations.append(item)
                 elif isinstance(item, Do) and isinstance(item.expr, Call):
                     facts.append(item.expr)
+                elif isinstance(item, Rule):
+                    rules.append(KnownRule(item, len(commands) - 1))
         problems += converter.problems
-    return Dialect(tuple(declarations), tuple(facts), tuple(commands), tuple(problems))
+    return Dialect(
+        tuple(declarations), tuple(facts), tuple(commands), tuple(problems), tuple(rules)
+    )
 
 
 def read_file(path: str, data: bytes, dialect: Dialect, parse: Parser, limits: Limits) -> RuleFile:
@@ -133,7 +141,10 @@ class _Reader:
         self._expander = Expander(self._places, scanned.forms, dialect.declarations)
         self._problems: list[Problem] = list(scanned.problems)
         self._items: list[Item] = []
-        self._names: dict[str, Span] = {}
+        self._names: dict[str, Rule] = {}
+        self._known = {
+            known.rule.name: known.rule for known in dialect.rules if is_named(known.rule)
+        }
         self._line = 0
 
     def read(self, digest: str) -> RuleFile:
@@ -167,7 +178,7 @@ class _Reader:
 
     def _form(self, form: Form) -> None:
         line, _ = self._places.point(form.start)
-        expansion, mistakes, rejected = self._expander.expand(form)
+        expansion, mistakes, rejected, _ = self._expander.expand(form)
         places = FormPlaces(self._places, form, expansion, shares_line=line == self._line)
         self._line = line
         rule = places.rule_name if form.keyword in RULE_COMMANDS else None
@@ -184,7 +195,7 @@ class _Reader:
             problem = engine_problem("syntax", error, places)
             self._problems.append(msgspec.structs.replace(problem, rule=rule))
             return
-        converter = Converter(places, self._expander.names)
+        converter = Converter(places, self._expander.fields(form))
         classes = _classes(form)
         items = [item for command in commands for item in converter.items(command, classes)]
         if converter.problems:
@@ -227,18 +238,28 @@ class _Reader:
 
     def _rule(self, draft: Rule) -> list[Rule]:
         """Return the rule if it can be judged, under a name of its own."""
-        known = self._names.get(draft.name)
-        if known is not None:
-            what = f"The name `{draft.name}` is taken by the rule at {show_place(known)}."
-            hint = "Give each rule a name of its own; this one is not judged."
-            self._problems.append(
-                Problem("duplicate", what, hint, draft.name_span, draft.name, draft.name)
-            )
+        problem = self._judge_name(draft)
+        if problem is not None:
+            self._problems.append(problem)
             return []
-        self._names[draft.name] = draft.name_span
+        self._names[draft.name] = draft
         rule, problems = check_rule(draft, self._signatures)
         self._problems += problems
         return [] if problems else [rule]
+
+    def _judge_name(self, draft: Rule) -> Problem | None:
+        """Allow a name once in a file, and to what is the same rule as one that has it already."""
+        name = draft.name
+        known = self._names.get(name) or (self._known.get(name) if is_named(draft) else None)
+        if known is None:
+            return None
+        if canonical(known) != canonical(draft):
+            return clash(draft, known)
+        if name not in self._names:
+            return None
+        what = f"The rule `{name}` stands at {show_place(known.name_span)} already."
+        hint = "Remove one: the engine takes each rule once."
+        return Problem("duplicate", what, hint, draft.name_span, name, name)
 
 
 def _trim(problem: Problem) -> Problem:

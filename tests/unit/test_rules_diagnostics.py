@@ -143,8 +143,8 @@ def test_two_rules_of_one_name() -> None:
 def test_a_clash_with_the_dialect_shows_both_places() -> None:
     found = problem("(constructor Add (Buf) Buf)")
     assert found.message == (
-        "`Add` is declared as a constructor (Buf) → Buf here, "
-        "and as a constructor (Buf Buf) → Buf at toy.egg:9:3."
+        "`Add` is declared as `(constructor Add (Buf) Buf)` here, "
+        "and as `(constructor Add (Buf Buf) Buf)` at toy.egg:9:3."
     )
 
 

@@ -200,8 +200,8 @@ def test_repeating_a_declaration_under_other_names_is_a_clash() -> None:
     found = problem("(constructor Scale (:by Buf :source f64) Buf)")
     assert (found.kind, place(found)) == ("duplicate", (1, 1, 1, 46))
     assert found.message == (
-        "`Scale` is declared as a constructor (:by Buf :source f64) → Buf here, "
-        "and as a constructor (:source Buf :by f64) → Buf at toy.egg:10:3."
+        "`Scale` is declared as `(constructor Scale (:by Buf :source f64) Buf)` here, "
+        "and as `(constructor Scale (:source Buf :by f64) Buf)` at toy.egg:10:3."
     )
 
 
