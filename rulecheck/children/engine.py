@@ -31,6 +31,7 @@ from rulecheck.records import (
     Union,
 )
 from rulecheck.rules.parse import Dialect, place_message, read_dialect, read_file
+from rulecheck.rules.same import KnownRule, canonical
 from rulecheck.workers import serve_pipes, take_pipes
 
 # Each item that only the engine rejects costs a rebuild; a hostile file could have thousands.
@@ -48,7 +49,10 @@ class Engine:
         self._version = version
         self._parse = Parser()
         self._dialects: dict[tuple[str, str], Dialect] = {}
-        self._session: Session | None = None
+        self._program: Program | None = None
+        # One EGraph, of which the rules of the dialect that one rule repeats are no part.
+        self._session: tuple[frozenset[int], Session] | None = None
+        self._repeated: tuple[frozenset[int], ...] = ()
 
     def answer(self, request: Request) -> Reply:
         """Answer one request."""
@@ -58,14 +62,25 @@ class Engine:
                 return self._load(request)
             case MatchRequest():
                 limit_request(request.limits.seconds, request.limits.memory_bytes)
-                if self._session is None:
+                if self._program is None:
                     return Failure(FailureKind.CRASH, "The engine process has no file loaded.")
-                return self._session.match(request)
+                return self._open(self._program, self._repeated[request.rule]).match(request)
             case CanaryRequest():
                 return ask_canary(self._version)
 
+    def _open(self, program: Program, left_out: frozenset[int]) -> Session:
+        """Return a session without some of the dialect's commands: what a rule repeats is its own.
+
+        Else the dialect would have done the rule's work before the rule is looked at.
+        """
+        if self._session is None or self._session[0] != left_out:
+            kept = (item for at, item in enumerate(program.dialect) if at not in left_out)
+            session = Session(program._replace(dialect=tuple(kept)))
+            self._session = (left_out, session)
+        return self._session[1]
+
     def _load(self, request: LoadRequest) -> Reply:
-        self._session = None
+        self._program = self._session = None
         dialect = self._dialect(request)
         if dialect.problems:
             first = dialect.problems[0]
@@ -76,9 +91,14 @@ class Engine:
         for path, data in request.context:
             known = read(path, data, wider)
             wider = msgspec.structs.replace(
-                wider, declarations=known.declarations, facts=(*wider.facts, *known.facts)
+                wider,
+                declarations=known.declarations,
+                facts=(*wider.facts, *known.facts),
+                rules=(*wider.rules, *map(KnownRule, known.rules)),
             )
-            helpers += tuple(rule for rule in known.rules if _derives_facts(rule))
+            helpers += tuple(
+                rule for rule in known.rules if _derives_facts(rule)
+            )
         file = read(request.path, request.data, wider)
         file = self._build(request, (dialect, wider), file, helpers)
         return LoadReply(msgspec.structs.replace(file, facts=(*wider.facts, *file.facts)))
@@ -98,20 +118,25 @@ class Engine:
             return file  # nothing of it could be read
         header = read_header(request.dialect_text)
         own, wider = dialects
+        written = [canonical(rule) for rule in file.rules]
+        helpers = tuple(rule for rule in helpers if canonical(rule) not in written)
         inherited = len(own.declarations)
         rows = wider.facts[len(own.facts) :]
         for _ in range(_MAX_REJECTED):
             whole = msgspec.structs.replace(
                 file, rules=(*file.rules, *helpers), facts=(*rows, *file.facts)
             )
+            program = Program(own.commands, header, whole, inherited)
             try:
-                self._session = Session(Program(own.commands, header, whole, inherited))
+                session = Session(program)
             except RejectedError as error:
                 if error.item in helpers:
                     helpers = tuple(rule for rule in helpers if rule is not error.item)
                     continue
                 file = _without(file, error)
             else:
+                self._program, self._session = program, (frozenset(), session)
+                self._repeated = _repeated(file.rules, own)
                 return file
         what = f"The engine rejects more than {_MAX_REJECTED} items of this file."
         hint = "Mend those named above; the rest has not been looked at."
@@ -130,6 +155,16 @@ class Engine:
 def _derives_facts(rule: Rule) -> bool:
     """Whether a rule only adds rows and values, so that it can serve other files as context."""
     return not any(isinstance(action, Union | Change) for action in rule.head)
+
+
+def _repeated(rules: tuple[Rule, ...], dialect: Dialect) -> tuple[frozenset[int], ...]:
+    """Return, for each rule, the commands by which the dialect adds the very same one."""
+    commands: dict[object, frozenset[int]] = {}
+    for known, command in dialect.rules:
+        if command is not None:
+            form = canonical(known)
+            commands[form] = commands.get(form, frozenset()) | {command}
+    return tuple(commands.get(canonical(rule), frozenset()) for rule in rules)
 
 
 def _without(file: RuleFile, error: RejectedError) -> RuleFile:
