@@ -168,10 +168,15 @@ def _agree(one: Declaration, other: Declaration) -> bool:
 
 
 def _signature(declaration: Declaration) -> Declaration:
-    """Return what makes two declarations the same: everything but where they stand."""
+    """Return what makes two declarations the same.
+
+    Neither where they stand, nor what steers extraction alone: nothing is extracted here.
+    """
     nowhere = Span("", 0, 0, 0, 0)
     merge = None if declaration.merge is None else _without_places(declaration.merge, nowhere)
-    return msgspec.structs.replace(declaration, span=nowhere, merge=merge, fields=())
+    return msgspec.structs.replace(
+        declaration, span=nowhere, merge=merge, fields=(), cost=None, unextractable=False
+    )
 
 
 def _without_places(expr: Expr, nowhere: Span) -> Expr:
