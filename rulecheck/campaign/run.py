@@ -12,12 +12,15 @@ import time
 from collections.abc import Callable
 from importlib import metadata
 
+import msgspec
+
 from rulecheck import __version__
 from rulecheck.campaign.context import find_context
 from rulecheck.campaign.findings import judge_rule, problem_finding, problem_findings
 from rulecheck.campaign.members import RuleRun
 from rulecheck.campaign.workshop import Workshop
 from rulecheck.errors import UserError
+from rulecheck.lint import lint
 from rulecheck.records import (
     Failure,
     FailureKind,
@@ -144,7 +147,9 @@ class _Crew:
             if isinstance(file, Failure):
                 return _not_loaded(path, file, self._settings)
             progress(f"{path}: {file.rules[index].name}")
-            return judge_rule(RuleRun(shop, file, index, context))
+            lints = lint(file.rules[index], file, shop.vocabulary)
+            finding = judge_rule(RuleRun(shop, file, index, context))
+            return msgspec.structs.replace(finding, lints=lints)
         finally:
             self._idle.put(shop)
 

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
 from rulecheck.errors import UserError
-from rulecheck.explain import calls, files, numbers, unknowns
-from rulecheck.explain.entry import Entry
+from rulecheck.explain import calls, files, lints, numbers, unknowns
+from rulecheck.explain.entry import LINT, Entry
 
 __all__ = ["ENTRIES", "Entry", "find", "show", "with_verdict"]
 
@@ -25,17 +25,19 @@ def _table(groups: Iterable[tuple[Entry, ...]]) -> Mapping[str, Entry]:
     return MappingProxyType(table)
 
 
-ENTRIES = _table((files.ENTRIES, calls.ENTRIES, numbers.ENTRIES, unknowns.ENTRIES))
+ENTRIES = _table((files.ENTRIES, calls.ENTRIES, numbers.ENTRIES, unknowns.ENTRIES, lints.ENTRIES))
 
 
 def with_verdict(word: str) -> list[Entry]:
-    """Return the codes that come with the verdict ``word``, in order."""
+    """Return the codes that come with the verdict ``word`` (or are a ``lint``), in order."""
     return [entry for entry in ENTRIES.values() if word in entry.verdicts]
 
 
 def show(entry: Entry, width: int) -> str:
     """Return one explanation as text of at most ``width`` columns."""
-    lines = [f"{entry.code}: {entry.title}", "", f"verdict: {', '.join(entry.verdicts)}"]
+    words = ", ".join(entry.verdicts)
+    words = f"verdict: {words}" if words != LINT else f"{LINT}: beside any verdict; it changes none"
+    lines = [f"{entry.code}: {entry.title}", "", words]
     for label, text in (("", entry.meaning), ("Why it matters: ", entry.why)):
         lines += ["", *textwrap.wrap(label + text, width)]
     lines += ["", *textwrap.wrap("How to repair it: " + entry.repair, width)]

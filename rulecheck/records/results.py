@@ -183,6 +183,15 @@ class Counterexample(msgspec.Struct, frozen=True):
     member: str
 
 
+class Lint(msgspec.Struct, frozen=True):
+    """A suspicion read off a rule's text. It stands beside the verdict and never changes it."""
+
+    code: str
+    message: str
+    hint: str
+    span: Span
+
+
 class Finding(msgspec.Struct, frozen=True):
     """The verdict on one rule (or on a whole file, ``rule`` None, when it cannot be read)."""
 
@@ -205,6 +214,7 @@ class Finding(msgspec.Struct, frozen=True):
     verdicts: tuple[tuple[str, int], ...] = ()
     counterexample: Counterexample | None = None
     blame: tuple[str, ...] = ()
+    lints: tuple[Lint, ...] = ()
 
 
 class Report(msgspec.Struct, frozen=True):

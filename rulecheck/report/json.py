@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from rulecheck.records import Counterexample, Finding, Report
+from rulecheck.records import Counterexample, Finding, Lint, Report
 from rulecheck.report import Style
 from rulecheck.report.summary import place, summarize
 
@@ -87,6 +87,17 @@ def _rule(finding: Finding) -> dict[str, object]:
         "tried": dict(finding.tried),
         "counterexample": None if example is None else _counterexample(example),
         "blame": finding.blame,
+        "lints": [_lint(item) for item in finding.lints],
+    }
+
+
+def _lint(lint: Lint) -> dict[str, object]:
+    return {
+        "code": lint.code,
+        "message": lint.message,
+        "hint": lint.hint,
+        "line": lint.span.line,
+        "column": lint.span.column,
     }
 
 

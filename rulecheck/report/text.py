@@ -45,6 +45,7 @@ def finding_block(finding: Finding, sources: Sources, style: Style) -> list[str]
         lines += _call_lines(example.evidence, style.width)
     if finding.severity is not Severity.WARNING:  # a warning is read in every run: keep it short
         lines += _effort_lines(finding, style.width)
+    lines += lint_lines(finding, style.width)
     if finding.blame:
         lines += field("blame", ", ".join(finding.blame), style.width)
     if finding.hint:
@@ -52,6 +53,15 @@ def finding_block(finding: Finding, sources: Sources, style: Style) -> list[str]
     if example is not None:
         # On one line, whatever the width: it is there to be copied.
         lines.append(f"   replay: rulecheck replay {safe(example.token)}")
+    return lines
+
+
+def lint_lines(finding: Finding, width: int) -> list[str]:
+    """Return what a reviewer would ask about the rule, a paragraph each."""
+    lines = []
+    for lint in finding.lints:
+        label = f"lint {lint.code} at {lint.span.line}:{lint.span.column}"
+        lines += field(label, "; ".join(filter(None, (lint.message, lint.hint))), width)
     return lines
 
 
@@ -131,6 +141,7 @@ def _ok_lines(findings: list[Finding], style: Style) -> list[str]:
         lines.append(f"{ok}  {name:<{column}}  {finding.verdict.value}  ({_effort(finding)})")
         if finding.verdict is Verdict.NEAR_TIE:
             lines += field("note", finding.message, style.width)
+        lines += lint_lines(finding, style.width)
     return lines
 
 

@@ -8,10 +8,17 @@ from pathlib import Path
 import pytest
 
 from rulecheck import __version__
+from rulecheck.records import Lint
 from rulecheck.report import FORMATS, REPLAY_FORMATS, Style, render, render_replay
 from tests import samples
 
 FOLDER = Path(__file__).parent
+LINT = Lint(
+    code="RC501",
+    message="C is copied as it is, but c_dtype changes from Bf16 to F32",
+    hint="guard beta = 0.0 (then C is not read)",
+    span=samples.FIELD_SPAN,
+)
 SUFFIXES = {"text": "txt", "concise": "txt", "json": "json"}
 
 
@@ -48,6 +55,7 @@ def test_report(form: str, request: pytest.FixtureRequest, tmp_path: Path) -> No
         samples.elided(),
         samples.vacuous(),
         samples.finding(),
+        samples.finding(rule="linted", lints=(LINT,)),
         tool=f"rulecheck {__version__}",
     )
     text = render(form, report, Style())

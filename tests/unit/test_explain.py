@@ -8,6 +8,7 @@ import pytest
 import rulecheck
 from rulecheck.errors import UserError
 from rulecheck.explain import ENTRIES, _table, find, show, with_verdict
+from rulecheck.explain.entry import LINT
 from rulecheck.records import Verdict
 
 PACKAGE = Path(rulecheck.__file__).parent
@@ -46,12 +47,20 @@ def test_an_entry_is_complete(code: str) -> None:
     assert entry.example
     words = {verdict.value for verdict in Verdict}
     assert entry.verdicts
-    assert set(entry.verdicts) <= words
+    assert set(entry.verdicts) <= words or entry.verdicts == (LINT,)
 
 
 def test_every_verdict_has_a_code() -> None:
     for verdict in Verdict:
         assert with_verdict(verdict.value), verdict
+
+
+def test_a_lint_comes_with_no_verdict() -> None:
+    lints = find("Lint")
+    assert [entry.code for entry in lints] == ["RC501", "RC502", "RC503", "RC504"]
+    assert not {verdict.value for verdict in Verdict} & {LINT}
+    assert "\nlint: beside any verdict; it changes none\n" in show(lints[0], 100)
+    assert "\nverdict: misread\n" in show(ENTRIES["RC201"], 100)
 
 
 def test_titles_differ() -> None:

@@ -5,7 +5,7 @@ import math
 
 import msgspec
 
-from rulecheck.records import Report
+from rulecheck.records import Lint, Report
 from rulecheck.report import Style, render, render_replay
 from rulecheck.report.json import finite
 from tests import samples
@@ -27,6 +27,7 @@ RULE = [
     "detectable",
     "counterexample",
     "blame",
+    "lints",
 ]
 
 
@@ -54,6 +55,20 @@ def test_the_keys_are_those_of_the_design() -> None:
     assert isinstance(data["summary"], dict)
     assert list(data["summary"])[: len(SUMMARY)] == SUMMARY
     assert set(RULE) <= first(samples.report(samples.misread())).keys()
+
+
+def test_lints_are_listed_with_their_place() -> None:
+    assert first(samples.report(samples.finding()))["lints"] == []
+    lint = Lint("RC501", "C is copied", "convert it", samples.FIELD_SPAN)
+    assert first(samples.report(samples.finding(lints=(lint,))))["lints"] == [
+        {
+            "code": "RC501",
+            "message": "C is copied",
+            "hint": "convert it",
+            "line": 5,
+            "column": 27,
+        }
+    ]
 
 
 def test_the_summary_counts() -> None:

@@ -1,12 +1,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from rulecheck.records import Finding, Severity, Verdict
+from rulecheck.records import Finding, Lint, Severity, Verdict
 from rulecheck.report import FORMATS, REPLAY_FORMATS, Style, render, render_replay
 from rulecheck.report.calls import call_fields, changed_fields, describe_call
 from tests import samples
@@ -76,6 +77,32 @@ def test_ok_lines_say_how_much_was_tried() -> None:
     assert "1 rule in 1 file: 0 errors, 0 warnings, 0 inconclusive; 54 cases in 1.25 s" in shown
 
 
+LINT = Lint("RC501", "C is copied", "convert it", samples.FIELD_SPAN)
+
+
+@pytest.mark.parametrize("make", [samples.misread, samples.elided, samples.finding])
+def test_lints_stand_below_any_finding(make: Callable[[], Finding]) -> None:
+    plain = msgspec.structs.replace(make(), lints=())
+    linted = msgspec.structs.replace(plain, lints=(LINT, LINT))
+    line = "   lint RC501 at 5:27: C is copied; convert it\n"
+    assert text(linted).replace(line * 2, "") == text(plain)
+    assert text(linted) != text(plain)
+
+
+def test_a_lint_without_a_hint_and_a_long_one() -> None:
+    bare = msgspec.structs.replace(LINT, hint="")
+    long = msgspec.structs.replace(LINT, message="word " * 40)
+    shown = text(samples.finding(lints=(bare, long)), style=Style(width=60))
+    assert "   lint RC501 at 5:27: C is copied\n" in shown
+    lines = shown[shown.index("   lint") :].split("\n")[1:4]
+    assert all(len(one) <= 60 for one in lines)
+    assert lines[1].startswith("      word word")
+
+
+def test_quiet_hides_the_lints_of_what_is_fine() -> None:
+    assert text(samples.finding(lints=(LINT,)), style=Style(quiet=True)) == ""
+
+
 def test_a_near_tie_is_ok_and_explained() -> None:
     shown = text(samples.finding(Verdict.NEAR_TIE, message="two scores inside the noise"))
     assert "near-tie" in shown
@@ -108,8 +135,9 @@ def test_no_format_for_people_passes_on_control_characters(form: str) -> None:
         notes=(evil,),
         blame=(evil,),
         tried=((evil, (evil,)),),
+        lints=(Lint("RC501", evil, evil, samples.FIELD_SPAN),),
     )
-    fine = samples.finding(rule=evil)
+    fine = samples.finding(rule=evil, lints=finding.lints)
     shown = render(form, samples.report(finding, fine), Style())
     assert not set(shown) & {"\x1b", "\x07", "\u202e", "\r"}
     assert "\nrules/x.egg" not in shown
