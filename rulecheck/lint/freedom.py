@@ -6,7 +6,15 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from rulecheck.lint.classes import WILDCARD, brief
-from rulecheck.lint.launch import BATCH, NEVER_MATTERS, ONLY_WITH_BATCH, ONLY_WITH_C
+from rulecheck.lint.launch import (
+    ALPHA,
+    BATCH,
+    EXTENTS,
+    NEVER_MATTERS,
+    ONLY_WITH_BATCH,
+    ONLY_WITH_C,
+    ONLY_WITH_PRODUCT,
+)
 from rulecheck.lint.sides import OpUse, Sides
 from rulecheck.lint.walk import expressions, walk
 from rulecheck.records import Call, Declaration, Expr, Holds, Let, Lint, Span, Union, Var
@@ -127,12 +135,31 @@ def _free_fields(
             yield variable.span, shown, "" if hidden else brief(variable)
 
 
-def _ignored(sides: Sides, use: OpUse) -> frozenset[str]:
+def _ignored(sides: Sides, use: OpUse) -> set[str]:
     """Fields that a library call does not look at, given the others."""
     if not use.is_gemm:
-        return frozenset()
-    ignored = ONLY_WITH_C if sides.reads_c(use) is False else frozenset()
-    return ignored | (ONLY_WITH_BATCH if sides.number(use, BATCH) == 1 else frozenset())
+        return set()
+    ignored = {f"ld{operand}" for operand in EXTENTS if _is_one_line(sides, use, operand)}
+    if sides.number(use, ALPHA) == 0.0:
+        ignored |= ONLY_WITH_PRODUCT
+    if sides.reads_c(use) is False:
+        ignored |= ONLY_WITH_C
+    if sides.number(use, BATCH) == 1:
+        ignored |= ONLY_WITH_BATCH
+    return ignored
+
+
+def _is_one_line(sides: Sides, use: OpUse, operand: str) -> bool:
+    """Whether a matrix has one column, or one row in row order."""
+    rows, columns = EXTENTS[operand]
+    layout = f"{operand}_layout"
+    if layout in use.fields:
+        text = sides.text(use, layout)
+        if text is None:
+            return False
+        rows, columns = (rows, columns) if text == "N" else (columns, rows)
+    outer = {"COL": columns, "ROW": rows}.get(sides.text(use, f"{operand}_order") or "")
+    return outer is not None and sides.number(use, outer) == 1
 
 
 def _free_variables(

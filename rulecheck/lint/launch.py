@@ -18,10 +18,24 @@ TYPE_FIELDS: Mapping[str, str] = {
 }
 GEMMS = ("gemm",)
 SCALED = ("ScaledGemm",)  # made for 8-bit operands
-BETA, EPILOGUE, BATCH = "beta", "epilogue", "batch_count"
+ALPHA, BETA, EPILOGUE, BATCH = "alpha", "beta", "epilogue", "batch_count"
 
 # Not read where beta is 0.0, and where the batch count is 1.
 ONLY_WITH_C = frozenset({"c_order", "ldc", "stride_c", "c_dtype"})
 ONLY_WITH_BATCH = frozenset({"stride_a", "stride_b", "stride_c", "stride_d"})
+# Not read where alpha is 0.0.
+ONLY_WITH_PRODUCT = frozenset(
+    {"k"}
+    | {f"{operand}_{field}" for operand in "ab" for field in ("layout", "order", "dtype")}
+    | {f"{field}{operand}" for operand in "ab" for field in ("ld", "stride_")}
+)
+# Rows and columns of each matrix as it is stored, unless its layout says that it is transposed. A
+# leading dimension lies between columns, or rows in row order: where there is one, between nothing.
+EXTENTS: Mapping[str, tuple[str, str]] = {
+    "a": ("m", "k"),
+    "b": ("k", "n"),
+    "c": ("m", "n"),
+    "d": ("m", "n"),
+}
 # (op of the table, field): says nothing about what is computed.
 NEVER_MATTERS = frozenset({("Cast", "size"), ("Opaque", "id")})

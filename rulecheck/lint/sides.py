@@ -117,6 +117,14 @@ class Sides:
         value = constant.value if isinstance(constant, Lit) else None
         return value if isinstance(value, int | float) else None
 
+    def text(self, use: OpUse, field: str) -> str | None:
+        """The string that a field is pinned to."""
+        if field not in use.fields:
+            return None
+        constant = self.classes.constant(self.at(use.fields[field]))
+        value = constant.value if isinstance(constant, Lit) else None
+        return value if isinstance(value, str) else None
+
     def reads_c(self, use: OpUse) -> bool | None:
         """Whether a library call reads C; None if it may."""
         beta = self.number(use, BETA)
@@ -129,10 +137,10 @@ class Sides:
 
     def reads_bias(self, use: OpUse) -> bool | None:
         """Whether a library call reads a bias; None if it may."""
+        known = self.text(use, EPILOGUE)
+        if known is not None:
+            return known.endswith("BIAS")
         expr = use.fields[EPILOGUE]
-        constant = self.classes.constant(self.at(expr))
-        if isinstance(constant, Lit):
-            return str(constant.value).endswith("BIAS")
         left = [
             name
             for name in get_args(Epilogue)

@@ -95,9 +95,10 @@ def test_what_the_launch_does_not_look_at_may_be_free() -> None:
 
 
 SORTS = {
-    **dict.fromkeys(("m", "n", "k", "lda", "ldb"), "Expression"),
-    **dict.fromkeys(("a_dtype", "b_dtype", "d_dtype"), "DType"),
-    "alpha": "f64",
+    **dict.fromkeys(("m", "n", "k", "batch_count"), "Expression"),
+    **{f"{field}{operand}": "Expression" for field in ("ld", "stride_") for operand in "abcd"},
+    **{f"{operand}_dtype": "DType" for operand in "abcd"},
+    **dict.fromkeys(("alpha", "beta"), "f64"),
 }
 
 
@@ -107,6 +108,47 @@ def declare(names: list[str]) -> str:
         f"(relation seen{at} ({SORTS.get(name, 'String')}))\n" for at, name in enumerate(names)
     )
     return "".join(lines)
+
+
+def free_of(**given: str) -> set[str]:
+    """What is free in a call of which other fields are pinned, and that a leaf replaces."""
+    body = f"(= ?ab {old_call(given, '?list')}) (= ?top (Op (Cast ?size (F32)) {inputs('?ab')}))"
+    text = rule("call", body, f"(union ?top {LEAF})")
+    open_fields = [name for name in GEMM_FIELDS if name not in given]
+    found = set()
+    for name in open_fields:  # one at a time: a message lists six
+        others = [other for other in open_fields if other != name]
+        uses = " ".join(f"(seen{at} ?{other})" for at, other in enumerate(others))
+        listed = lints(declare(others) + text.replace(") (= ?top", f") {uses} (= ?top"))
+        found |= {name for item in listed if f"cublaslt.{name} (" in item.message}
+    return found
+
+
+COLUMNS = {f"{operand}_order": '"COL"' for operand in "abcd"}
+LINES = {"a_layout": '"N"', "b_layout": '"N"', **COLUMNS}
+
+
+@pytest.mark.parametrize(
+    ("given", "ignored"),
+    [
+        ({**LINES, "k": "(MNum 1)"}, {"lda"}),
+        ({**LINES, "n": "(MNum 1)"}, {"ldb", "ldc", "ldd"}),
+        ({**LINES, "m": "(MNum 1)"}, set()),
+        ({**LINES, "b_layout": '"T"', "k": "(MNum 1)"}, {"lda", "ldb"}),
+        ({**LINES, "a_layout": '"T"', "m": "(MNum 1)"}, {"lda"}),
+        ({**LINES, "d_order": '"ROW"', "m": "(MNum 1)"}, {"ldd"}),
+        ({**COLUMNS, "k": "(MNum 1)"}, set()),  # the layouts are free
+        ({"a_layout": '"N"', "k": "(MNum 1)"}, set()),  # the orders are
+        (
+            {**LINES, "alpha": "0.0"},
+            {"k", "lda", "ldb", "a_dtype", "b_dtype", "stride_a", "stride_b"},
+        ),
+    ],
+)
+def test_what_lies_between_lines_does_not_matter_for_one(
+    given: dict[str, str], ignored: set[str]
+) -> None:
+    assert free_of(**given) == set(GEMM_FIELDS) - given.keys() - ignored
 
 
 def test_the_size_of_a_cast_says_nothing() -> None:
