@@ -27,7 +27,7 @@ def lint_claims(sides: Sides, united: Sides, declared: Mapping[str, Declaration]
     found = [*_two_sets(united, kept), *_types(sides, kept)]
     yield from found
     if not found:
-        yield from _unions(sides, declared)
+        yield from _unions(sides)
 
 
 def _keeps_newest(known: Declaration | None) -> bool:
@@ -63,10 +63,7 @@ def _types(sides: Sides, sets: list[Set]) -> Iterator[Lint]:
         yield Lint("RC504", message, f"set it to {known}, or change the op", action.value.span)
 
 
-def _unions(sides: Sides, declared: Mapping[str, Declaration]) -> Iterator[Lint]:
-    typed = sides.vocabulary.encoding.dtype_function
-    if not _keeps_newest(declared.get(typed)):
-        return
+def _unions(sides: Sides) -> Iterator[Lint]:
     for union in sides.unions():
         held = [sides.type_of(sides.at(side)) for side in (union.left, union.right)]
         left, right = (sides.dtype(node) for node in held)

@@ -152,9 +152,8 @@ def _ignored(sides: Sides, use: OpUse) -> set[str]:
 def _is_one_line(sides: Sides, use: OpUse, operand: str) -> bool:
     """Whether a matrix has one column, or one row in row order."""
     rows, columns = EXTENTS[operand]
-    layout = f"{operand}_layout"
-    if layout in use.fields:
-        text = sides.text(use, layout)
+    if operand in "ab":
+        text = sides.text(use, f"{operand}_layout")
         if text is None:
             return False
         rows, columns = (rows, columns) if text == "N" else (columns, rows)

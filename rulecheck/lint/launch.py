@@ -37,5 +37,14 @@ EXTENTS: Mapping[str, tuple[str, str]] = {
     "c": ("m", "n"),
     "d": ("m", "n"),
 }
+# A call that lacks one of these is none that the table describes.
+CALL_FIELDS = frozenset({*TYPE_FIELDS.values(), ALPHA, BETA, EPILOGUE, BATCH}) | {
+    "m",
+    "n",
+    "k",
+    "a_layout",
+    "b_layout",
+    *(f"{operand}_order" for operand in EXTENTS),
+}
 # (op of the table, field): says nothing about what is computed.
 NEVER_MATTERS = frozenset({("Cast", "size"), ("Opaque", "id")})

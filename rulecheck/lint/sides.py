@@ -7,7 +7,7 @@ from typing import NamedTuple, get_args
 
 from rulecheck.dialects import Vocabulary
 from rulecheck.lint.classes import Classes
-from rulecheck.lint.launch import BETA, EPILOGUE, GEMMS, SCALED, TYPE_FIELDS
+from rulecheck.lint.launch import BETA, CALL_FIELDS, EPILOGUE, GEMMS, SCALED, TYPE_FIELDS
 from rulecheck.ops import OPS, OpSpec
 from rulecheck.records import (
     Action,
@@ -42,8 +42,7 @@ class OpUse(NamedTuple):
     @property
     def is_gemm(self) -> bool:
         """Whether it is a library call with the fields that the lints know."""
-        names = {*TYPE_FIELDS.values(), BETA, EPILOGUE}
-        return self.spec.family in GEMMS and names <= self.fields.keys()
+        return self.spec.family in GEMMS and self.fields.keys() >= CALL_FIELDS
 
 
 class Sides:
@@ -107,8 +106,6 @@ class Sides:
 
     def number(self, use: OpUse, field: str) -> int | float | None:
         """The number that a field is pinned to."""
-        if field not in use.fields:
-            return None
         node = self.at(use.fields[field])
         for call in self.classes.calls(node):
             if call.fn == self.vocabulary.encoding.number and isinstance(call.args[0], Lit):
@@ -119,8 +116,6 @@ class Sides:
 
     def text(self, use: OpUse, field: str) -> str | None:
         """The string that a field is pinned to."""
-        if field not in use.fields:
-            return None
         constant = self.classes.constant(self.at(use.fields[field]))
         value = constant.value if isinstance(constant, Lit) else None
         return value if isinstance(value, str) else None

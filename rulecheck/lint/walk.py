@@ -30,7 +30,7 @@ def walk(*exprs: Expr) -> Iterator[Expr]:
 
 
 def expressions(part: Fact | Action) -> tuple[Expr, ...]:
-    """Return the outermost expressions of a fact or an action."""
+    """Return the outermost expressions of a fact or an action; to remove a term uses nothing."""
     match part:
         case Eq() | Union():
             return (part.left, part.right)
@@ -39,4 +39,4 @@ def expressions(part: Fact | Action) -> tuple[Expr, ...]:
         case Set():
             return (*part.args, part.value)
         case Change():
-            return part.args
+            return ()

@@ -215,3 +215,10 @@ def test_a_kind_may_be_named_first() -> None:
 
 def test_the_widening_rule_has_no_lint() -> None:
     assert lints(WIDEN) == []
+
+
+def test_a_term_that_the_rule_removes_is_not_used_by_it() -> None:
+    body = f"(= ?top (Op (Exp2 ?shape ?s ?o) {inputs('?x')}))"
+    removed = f"(subsume (Op (Exp2 ?shape ?s ?o) {inputs('?x')}))"
+    head = f"(union ?top (Op (Sin ?shape ?s ?s) {inputs('?x')})) {removed}"
+    assert only(rule("subsumed", body, head)).message.endswith("Exp2.out_strides (?o)")
