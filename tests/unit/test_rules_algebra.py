@@ -101,7 +101,6 @@ APART = """
 (MDiv (MMin a 3) 4) = 0
 (MMod (MMin a 3) 4) = (MMin a 3)
 (MMod (MMax a 0) 4) = (MMax a 0)
-(MDiv (MMul z 0) 0) = (MDiv (MMul a 0) 0)
 (MDiv (MMul z (MMax 0 b)) (MMax 0 b)) = z
 (MAdd (MMul (MDiv a b) b) (MMod a b)) = a
 (MReplace a z b) = b
