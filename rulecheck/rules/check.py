@@ -84,12 +84,28 @@ def _check_ruleset(rule: Rule, signatures: Signatures) -> list[Problem]:
 def _check_names(rule: Rule, signatures: Signatures) -> list[Problem]:
     problems: list[Problem] = []
     for part in (*rule.body, *rule.head):
-        for call in calls(*expressions(part)):
-            problems += _judge_call(call, signatures)
+        for expr in (inner for outer in expressions(part) for inner in walk(outer)):
+            if isinstance(expr, Call):
+                problems += _judge_call(expr, signatures)
+            elif isinstance(expr, Var):
+                problems += _judge_variable(expr.name, expr.span, signatures)
+        if isinstance(part, Let):
+            problems += _judge_variable(part.name, part.span, signatures)
         if isinstance(part, Set | Change):
             # Judged like a call; the place is the action's.
             problems += _judge_call(Call(part.fn, part.args, part.span), signatures)
     return problems
+
+
+def _judge_variable(name: str, span: Span, signatures: Signatures) -> list[Problem]:
+    """Whether the name may be a variable's: the engine has one namespace for everything."""
+    known = signatures.tables.get(name) or signatures.rulesets.get(name)
+    if known is None:
+        return []
+    what = f"`{name}` is the name of a {known.kind}, so no variable can have it."
+    hint = f"Write `({name})` for the term, or " if known.kind == "constructor" else ""
+    hint += f"name the variable `?{name}`."
+    return [Problem("type", what, hint[:1].upper() + hint[1:], span, None, name)]
 
 
 def _judge_call(call: Call, signatures: Signatures) -> list[Problem]:

@@ -209,6 +209,10 @@ class _Reader:
         """Refuse a form by its first word, before any parser sees it."""
         word = form.keyword
         why = REFUSED_COMMANDS.get(word)
+        if why is None and word in RULE_COMMANDS and places.repeated is not None:
+            option, span = places.repeated
+            what = f"`{option}` is given twice; the engine keeps only the last."
+            return Problem("syntax", what, "Join them.", span, places.rule_name)
         if why is None and (word in COMMANDS or word in self._relations):
             return None
         known = self._signatures.tables.get(word)

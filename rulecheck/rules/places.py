@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import bisect
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import PurePath
 from typing import Any, NamedTuple
 
 import msgspec
 
 from rulecheck.records import Span
-from rulecheck.rules.scanner import Form, Places, tokenize
+from rulecheck.rules.scanner import Form, Places, Token, tokenize
 
 _ESCAPE = re.compile(r"\\.")
 _ESCAPES = {"\\n": "\n", "\\t": "\t", '\\"': '"', "\\\\": "\\"}
@@ -78,7 +78,30 @@ class FormPlaces:
         text = form.text if expansion is None else expansion.text
         self.form = msgspec.structs.replace(form, text=text)
         self._characters = _character_offsets(text)
-        self.name, self._name_at = _name_option(form.text)
+        self.name = ""
+        self._name_at: tuple[int, int] | None = None
+        self._repeated: tuple[int, int] | None = None
+        self._read_options()
+
+    def _read_options(self) -> None:
+        """Find the name, and an option that is given twice."""
+        seen: set[str] = set()
+        for option, value in _options(self._author.text):
+            start, end = option.start, option.start + len(option.text)
+            if option.text in seen and self._repeated is None:
+                self._repeated = start, end
+            seen.add(option.text)
+            if option.text == ":name" and value.kind == "string":
+                self.name = unquote(value.text)
+                self._name_at = value.start, value.start + len(value.text)
+
+    @property
+    def repeated(self) -> tuple[str, Span] | None:
+        """The first option that is given again, and where."""
+        if self._repeated is None:
+            return None
+        start, end = self._repeated
+        return self._author.text[start:end], self._at(start, end)
 
     @property
     def file(self) -> str:
@@ -146,19 +169,17 @@ def _character_offsets(text: str) -> list[int] | None:
     return offsets
 
 
-def _name_option(text: str) -> tuple[str, tuple[int, int] | None]:
-    """Find the last ``:name "…"`` among the form's own words: its text, and where it stands."""
-    found: tuple[str, tuple[int, int] | None] = ("", None)
+def _options(text: str) -> Iterator[tuple[Token, Token]]:
+    """Yield each ``:word`` among the form's own words, and what follows it."""
     depth = 0
-    previous = ""
+    previous: Token | None = None
     for token in tokenize(text):
         if token.kind == "comment":
             continue
+        if depth == 1 and previous is not None and previous.text[0] == ":":
+            yield previous, token
         depth += {"open": 1, "close": -1}.get(token.kind, 0)
-        if depth == 1 and token.kind == "string" and previous == ":name":
-            found = unquote(token.text), (token.start, token.start + len(token.text))
-        previous = token.text
-    return found
+        previous = token
 
 
 def unquote(text: str) -> str:

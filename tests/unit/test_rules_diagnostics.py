@@ -42,6 +42,11 @@ DIAGNOSTICS = [
     ("(rule ((= a b c)) ())", "syntax", (1, 8, 1, 9), None, "engine's own"),
     ("(sort A)\n (rule\n)", "syntax", (2, 2, 2, 3), None, "engine's own"),
     ('(rule ((Add a b)) ((panic "x")))', "refused", (1, 20, 1, 31), "panic", "Remove"),
+    ("(rule ((Cast a n F32)) ())", "type", (1, 18, 1, 21), "F32", "Write `(F32)` for the term, or"),
+    ("(rule ((Add a b)) ((let types a)))", "type", (1, 20, 1, 33), "types", "variable `?types`"),
+    ("(rule ((Add Buf b)) ())", "type", (1, 13, 1, 16), "Buf", "Name the variable `?Buf`"),
+    ("(rule ((Add a b)) ()\n :ruleset a :ruleset b)", "syntax", (2, 13, 2, 21), None, "Join"),
+    ('(rule ((Add a b)) () :name "x" :name "y")', "syntax", (1, 32, 1, 37), None, "Join"),
     # Declarations and rows
     ("(constructor C (Nun) Buf)", "unknown-sort", (1, 1, 1, 26), "Nun", "Did you mean `Num`?"),
     ("(relation R (Vec))", "refused", (1, 1, 1, 19), "Vec", "datatype"),
@@ -188,3 +193,9 @@ def test_messages_stay_readable() -> None:
     assert len(found.subject or "") == 400
     stray = problem("x" * 100_000)
     assert stray.message == f"`{'x' * 39}…` stands outside any form."
+
+
+def test_a_guard_that_the_engine_would_drop_is_reported() -> None:
+    found = problem('(rewrite (Add a b) a :when ((= a b))\n :when ((= b (Add a a))) :name "x")')
+    assert found.message == "`:when` is given twice; the engine keeps only the last."
+    assert (found.rule, place(found)) == ("x", (2, 2, 2, 7))
