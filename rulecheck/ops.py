@@ -11,7 +11,7 @@ from typing import Literal
 
 from rulecheck.records import DType
 
-Family = Literal["pointwise", "reduce", "cast", "fill", "matmul", "gemm"]
+Family = Literal["pointwise", "reduce", "cast", "fill", "matmul", "gemm", "marker", "opaque"]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -20,13 +20,18 @@ class OpSpec:
 
     ``inputs`` is the number of graph inputs (None: the op's own fields decide). ``result`` is
     the type of what it writes: a fixed DType, ``"input"`` (that of the first input), or the
-    name of the field that holds it.
+    name of the field that holds it. ``arithmetic`` is the field that names which op of the table
+    is computed; None where that is the op itself.
+
+    A ``marker`` writes nothing: its result is the buffer that it marks. What an ``opaque`` op
+    writes is not known; its result is taken for an input of the graph.
     """
 
     name: str
     family: Family
     inputs: int | None
     result: DType | str
+    arithmetic: str | None = None
 
 
 def _table(*specs: OpSpec) -> dict[str, OpSpec]:
@@ -49,6 +54,11 @@ OPS = _table(
     OpSpec("Max", "reduce", 1, "input"),
     OpSpec("Cast", "cast", 1, "dtype"),
     OpSpec("Constant", "fill", 0, DType.F32),
+    OpSpec("ConstantF64", "fill", 0, DType.F64),
+    OpSpec("Unary", "pointwise", 1, "dtype", arithmetic="op"),
+    OpSpec("Binary", "pointwise", 2, "dtype", arithmetic="op"),
+    OpSpec("Marker", "marker", 1, "dtype"),
+    OpSpec("Opaque", "opaque", None, "dtype"),
     OpSpec("Matmul", "matmul", 2, "dtype"),
     OpSpec("Gemm", "gemm", None, "d_dtype"),
     OpSpec("ScaledGemm", "gemm", None, "d_dtype"),

@@ -12,27 +12,22 @@ import msgspec
 
 from rulecheck import contract, plan
 from rulecheck.dialects import Vocabulary
+from rulecheck.dialects.terms import TermReader
 from rulecheck.instantiate import Instance
 from rulecheck.records import (
-    Call,
     CastStep,
     Comparable,
     Evidence,
-    Expr,
     Failure,
     FailureKind,
     GemmCall,
     GemmStep,
-    Let,
-    Lit,
     Member,
     Node,
     Plan,
-    Rule,
-    Set,
+    Span,
     Stage,
     TermTable,
-    Var,
     Verdict,
     Violation,
 )
@@ -46,12 +41,15 @@ _FAILURES = {
 }
 
 
+STAMP_HINT = "set the type that the op writes"
+
+
 @dataclasses.dataclass(slots=True)
 class Claim:
     """A member and what it replaces: ids in ``nodes``, and either evidence or plans to run.
 
-    ``ordinal`` numbers the claims of one instance; ``inside`` says that the member is a part of
-    the graph that it replaces.
+    ``ordinal`` numbers the claims of one instance; ``span`` is where the rule makes a claim that is
+    no union.
     """
 
     instance: Instance
@@ -62,6 +60,7 @@ class Claim:
     member: int
     evidence: Evidence | None = None
     plans: Comparable | None = None
+    span: Span | None = None
 
     @property
     def inside(self) -> bool:
@@ -110,6 +109,10 @@ def examine(
     """
     names = vocabulary.encoding
     if claim.nodes[claim.original].fn not in {names.op, names.leaf}:
+        same = _same_expression(claim, vocabulary)
+        if same is not None:
+            claim.evidence = same
+            return
         message = "the rule makes two terms equal that are no graphs; only graphs are judged"
         hint = "state the claim on the ops that use the term"
         claim.evidence = Evidence(Verdict.UNSUPPORTED, Stage.PLAN, "RC412", message, hint)
@@ -135,11 +138,25 @@ def examine(
     if violations:
         claim.evidence = _broken(violations)
     elif lie is not None:
-        hint = "set the type that the op writes"
-        claim.evidence = Evidence(Verdict.MISREAD, Stage.CONTRACT, "RC304", lie, hint)
+        claim.evidence = Evidence(Verdict.MISREAD, Stage.CONTRACT, "RC304", lie, STAMP_HINT)
     claim.plans = Comparable(original, member, broken=claim.evidence is not None)
     if claim.evidence is not None:
         claim.evidence = with_calls(claim.evidence, claim.plans)
+
+
+def _same_expression(claim: Claim, vocabulary: Vocabulary) -> Evidence | None:
+    """Compare two sizes or strides over values of the iterator; None for what is neither."""
+    reader = TermReader(claim.nodes, vocabulary.encoding)
+    for step in (0, 1, 2, 3, 7, 1021):
+        before, after = (reader.number(term, step) for term in (claim.original, claim.member))
+        if before is None or after is None:
+            return None
+        if before != after:
+            message = f"the expressions differ: {before} and {after} where the iterator is {step}"
+            hint = "the two must be equal for every value of the iterator"
+            code = (Verdict.MISMATCH, Stage.EXACT, "RC301")
+            return Evidence(*code, message, hint, compared=1, differing=1)
+    return Evidence(Verdict.AGREES, Stage.EXACT, "RC000", "agrees", compared=6)
 
 
 def failed(failure: Failure, stage: Stage) -> Evidence:
@@ -202,6 +219,14 @@ def _last_call(built: Plan) -> GemmCall | None:
     return None
 
 
+def stamped(claim: Claim, vocabulary: Vocabulary, stamps: Sequence[tuple[int, int]]) -> Evidence:
+    """Hold types that a rule sets, and nothing else, against what the terms hold."""
+    lie = _false_stamp(claim, vocabulary, stamps)
+    if lie is None:
+        return Evidence(Verdict.AGREES, Stage.CONTRACT, "RC000", "agrees", compared=len(stamps))
+    return Evidence(Verdict.MISREAD, Stage.CONTRACT, "RC304", lie, STAMP_HINT, compared=1)
+
+
 def _false_stamp(
     claim: Claim, vocabulary: Vocabulary, stamps: Sequence[tuple[int, int]]
 ) -> str | None:
@@ -215,36 +240,3 @@ def _false_stamp(
         if said.storage is not actual.storage:
             return f"the rule says that the buffer is {said.value}; it holds {actual.value}"
     return None
-
-
-def find_stamps(
-    rule: Rule, bindings: Mapping[str, int], table: TermTable, function: str
-) -> list[tuple[int, int]]:
-    """(term, type) for every ``set`` of the type function in a rule's head.
-
-    Terms are built in ``table`` from what the firing bound; a ``set`` on something that the
-    engine computes is left out.
-    """
-    values = dict(bindings)
-    found = []
-    for action in rule.head:
-        if isinstance(action, Let):
-            term = _ground(action.expr, values, table)
-            if term is not None:
-                values[action.name] = term
-        elif isinstance(action, Set) and action.fn == function:
-            target = _ground(action.args[0], values, table)
-            kind = _ground(action.value, values, table)
-            if target is not None and kind is not None:
-                found.append((target, kind))
-    return found
-
-
-def _ground(expr: Expr, values: Mapping[str, int], table: TermTable) -> int | None:
-    if isinstance(expr, Var):
-        return values.get(expr.name)
-    if isinstance(expr, Lit):
-        return None if expr.value is None else table.literal(expr.sort, expr.value)
-    assert isinstance(expr, Call)
-    args = [_ground(arg, values, table) for arg in expr.args]
-    return None if None in args else table.add(expr.fn, *(arg for arg in args if arg is not None))

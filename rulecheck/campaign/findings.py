@@ -11,8 +11,9 @@ import msgspec
 from rulecheck.campaign import token
 from rulecheck.campaign.claims import Claim
 from rulecheck.campaign.hints import advise
-from rulecheck.campaign.members import RuleRun, Trial
+from rulecheck.campaign.members import RuleRun
 from rulecheck.campaign.places import point_at, unions
+from rulecheck.campaign.trial import Trial
 from rulecheck.instantiate import Cause, Instances
 from rulecheck.ordering import badness
 from rulecheck.records import (
@@ -33,14 +34,9 @@ from rulecheck.severity import severity
 
 def judge_rule(run: RuleRun) -> Finding:
     """Instantiate, apply and judge one rule."""
-    if not unions(run.rule):
-        message = "the rule adds no member: it only records facts or removes terms"
-        hint = "it is exercised through the rules that use its facts"
-        return _finding(run, Evidence(Verdict.UNSUPPORTED, Stage.LOAD, "RC404", message, hint))
-    instances = run.instances()
-    if not instances.instances:
-        return _no_instance(run, instances)
-    trial = run.apply(instances)
+    trial = run.explore()
+    if not trial.instances.instances:
+        return _no_instance(run, trial.instances)
     results = run.judge(trial)
     if not results:
         return _silent(run, trial)
@@ -91,6 +87,11 @@ def _silent(run: RuleRun, trial: Trial) -> Finding:
         message = f"the rule fires {trial.fired} times and only ever unites a term with itself"
         hint = "the new term is the old one: change what the rule builds, or remove the rule"
         evidence = Evidence(Verdict.VACUOUS, Stage.ENGINE, "RC305", message, hint)
+        return _finding(run, evidence, trial)
+    if trial.reached and not unions(run.rule):
+        message = f"the rule fires {trial.fired} times, and what it adds or removes claims nothing"
+        hint = "the dialect gives its rows no meaning; the rules that use them are judged instead"
+        evidence = Evidence(Verdict.UNSUPPORTED, Stage.ENGINE, "RC404", message, hint)
         return _finding(run, evidence, trial)
     count = len(trial.instances.instances)
     message = f"never fired on {count} well-formed left sides"
@@ -154,7 +155,8 @@ def _summarize(run: RuleRun, trial: Trial, results: Sequence[CaseResult]) -> Fin
     return msgspec.structs.replace(
         finding,
         hint=advise(run, trial, finding, chosen, results),
-        field_span=point_at(run.rule, chosen.case.union, evidence, run.shop.vocabulary),
+        field_span=member.span
+        or point_at(run.rule, chosen.case.union, evidence, run.shop.vocabulary),
         counterexample=_counterexample(run, member, chosen),
         blame=(run.rule.name,) if finding.severity is Severity.ERROR else (),
     )

@@ -6,8 +6,9 @@ import dataclasses
 from collections.abc import Sequence
 
 from rulecheck.campaign.guards import Guard, describe, missing_guards
-from rulecheck.campaign.members import RuleRun, Trial
+from rulecheck.campaign.members import RuleRun
 from rulecheck.campaign.places import changed_of
+from rulecheck.campaign.trial import Trial
 from rulecheck.records import CaseResult, Evidence, Failure, Finding, Severity
 from rulecheck.severity import severity
 

@@ -2,71 +2,52 @@
 
 from __future__ import annotations
 
-import dataclasses
-import math
-import time
-from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from rulecheck import contract, plan
-from rulecheck.campaign.claims import (
-    Claim,
-    directions,
-    examine,
-    failed,
-    find_stamps,
-    with_calls,
+from rulecheck.campaign.claims import Claim, failed, with_calls
+from rulecheck.campaign.leftsides import (
+    MADE_BY,
+    LeftSide,
+    find_left_side,
+    joined,
+    labelled,
+    left_sides,
 )
 from rulecheck.campaign.places import called
+from rulecheck.campaign.trial import Application, Trial
 from rulecheck.campaign.workshop import Workshop, signatures, table_rows
-from rulecheck.dialects.terms import TermReader
-from rulecheck.egraph import rematch
-from rulecheck.instantiate import Cause, DeadEnd, Instance, Instances, Setting, instantiate
+from rulecheck.instantiate import (
+    ENOUGH,
+    MAX_INSTANCES,
+    Cause,
+    Coverage,
+    DeadEnd,
+    Instance,
+    Instances,
+    Instantiation,
+    Setting,
+)
 from rulecheck.records import (
     Case,
     CaseResult,
     Comparable,
     Failure,
     FailureKind,
-    Firing,
-    InstanceBatch,
     Judged,
-    MatchReply,
     Plan,
     Rule,
     RuleFile,
     Stage,
     TermTable,
+    Verdict,
 )
 
-BATCH = 30
-# For the engine's part of one rule; a rule that joins everything with everything never ends.
-ENGINE_BUDGET_S = 30.0
-
-
-_OUT_OF_TIME = Failure(
-    FailureKind.TIMEOUT, f"More than {ENGINE_BUDGET_S:g} s went into matching this rule."
-)
-
-
-@dataclasses.dataclass(slots=True)
-class Trial:
-    """Everything that happened to one rule.
-
-    ``fired`` counts matches, ``silent`` instances without one, ``idle`` unions of a term with
-    itself, ``astray`` matches that lie in no single instance and are not judged. ``failures`` are
-    deaths of the engine, ``errors`` its own messages, ``flaws`` matches that do not hold.
-    """
-
-    instances: Instances
-    claims: list[Claim] = dataclasses.field(default_factory=list)
-    fired: int = 0
-    silent: int = 0
-    idle: int = 0
-    astray: int = 0
-    failures: list[Failure] = dataclasses.field(default_factory=list)
-    errors: list[str] = dataclasses.field(default_factory=list)
-    flaws: list[str] = dataclasses.field(default_factory=list)
+NO_INSTANCES = Instances((), Coverage(frozenset(), ()))
+# Where a match names no graph: if it does not come on so many instances, it never will.
+PROBE = 12
+# How often a left side is searched for further instances.
+MAX_ROUNDS = 3
 
 
 class RuleRun:
@@ -89,14 +70,24 @@ class RuleRun:
             types=shop.types,
         )
         self._counts: dict[Instance, dict[str, int]] = {}
-        self._deadline_s = math.inf
 
     def instances(
-        self, preferences: Mapping[str, str] | None = None, *, only: bool = False
+        self,
+        preferences: Mapping[str, str] | None = None,
+        *,
+        only: bool = False,
     ) -> Instances:
-        """Well-formed left sides."""
-        declared = signatures(self.file)
-        return instantiate(self.rule, declared, self.setting, self.flaw, preferences, only=only)
+        """Well-formed left sides.
+
+        Args:
+            preferences: labels to prefer, by axis.
+            only: return just the one that they lead to.
+        """
+        by = (preferences or {}).get(MADE_BY, "")
+        tables = frozenset(self.setting.rows)
+        left = find_left_side(self.rule, by, self.file, tables) or LeftSide(self.rule)
+        search = self._search(left)
+        return labelled(search.one(preferences or {}) if only else search.cover(ENOUGH), left)
 
     def underived(self) -> list[str]:
         """Relations and functions in the body that only other rules could fill."""
@@ -110,8 +101,13 @@ class RuleRun:
                 found[name] = None
         return list(found)
 
-    def flaw(self, roots: tuple[int, ...]) -> DeadEnd | None:
-        """Why the graphs among some terms are not well-formed, or None."""
+    def flaw(
+        self, roots: tuple[int, ...], unions: tuple[tuple[int, int], ...] = ()
+    ) -> DeadEnd | None:
+        """Why the graphs among some terms are not well-formed, or None.
+
+        Two ops that the left side wants in one class have to be the same buffer.
+        """
         for root in self._graphs(roots):
             built = plan.build(self.table.nodes, root, self.shop.vocabulary)
             if isinstance(built, Failure):
@@ -120,102 +116,82 @@ class RuleRun:
             violations = contract.check_plan(built)
             if violations:
                 return DeadEnd(violations[0].message, Cause.ILL_TYPED)
+        for left, right in unions:
+            if not self._agree(left, right):
+                what = "two ops that the left side wants in one class are not the same buffer"
+                return DeadEnd(what, Cause.ILL_TYPED)
         return None
+
+    def _agree(self, left: int, right: int) -> bool:
+        """Whether two graphs compute one buffer, up to a rounding that one of them skips."""
+        plans = [plan.build(self.table.nodes, term, self.shop.vocabulary) for term in (left, right)]
+        if not all(isinstance(built, Plan) for built in plans):
+            return False
+        first, second = (built for built in plans if isinstance(built, Plan))
+        (answer,) = self.shop.judge([Comparable(first, second)])
+        if isinstance(answer, Failure):
+            return False
+        return answer.evidence.verdict in {Verdict.AGREES, Verdict.ROUNDING_ELIDED}
 
     def _graphs(self, roots: Sequence[int]) -> list[int]:
         names = self.shop.vocabulary.encoding
         return [root for root in roots if self.table.nodes[root].fn in {names.op, names.leaf}]
 
-    def apply(self, instances: Instances) -> Trial:
-        """Let the engine apply the rule to every instance; plan and check each member."""
-        trial = Trial(instances)
-        self._deadline_s = time.monotonic() + ENGINE_BUDGET_S
-        found = instances.instances
-        for start in range(0, len(found), BATCH):
-            self._apply_chunk(found[start : start + BATCH], trial)
+    def explore(self) -> Trial:
+        """Apply the rule to its own left sides; where they are few, to those of other rules too."""
+        trial = Trial(NO_INSTANCES)
+        tables = frozenset(self.setting.rows)
+        for left in (LeftSide(self.rule), *left_sides(self.rule, self.file, tables)):
+            self._try(left, trial)
+            if trial.reached >= ENOUGH or trial.failures:
+                break
         return trial
 
-    def _apply_chunk(self, chunk: Sequence[Instance], trial: Trial) -> None:
-        """Apply the rule to a batch; if the engine fails on it, find the instance that it is."""
-        if time.monotonic() > self._deadline_s:
-            if not trial.failures or trial.failures[-1] != _OUT_OF_TIME:
-                trial.failures.append(_OUT_OF_TIME)
-            return
-        table, known = TermTable(), tuple(self.table.nodes)
-        roots = tuple(
-            tuple(table.copy_from(known, root) for root in instance.roots) for instance in chunk
+    def _try(self, left: LeftSide, trial: Trial) -> None:
+        """Apply the rule to one left side, until enough instances have fired or none are left."""
+        search = self._search(left)
+        own = left.rule is self.rule
+        application, known = self._application(left), 0
+        for _ in range(MAX_ROUNDS):
+            missing = ENOUGH - trial.reached
+            limit = MAX_INSTANCES if own and self._holds_graph() else known + missing
+            like = application.fired[0] if application.fired else None
+            found = labelled(search.cover(known + missing, limit, like), left)
+            trial.instances = joined(trial.instances, found)
+            fresh = found.instances[known:]
+            application.run(fresh[:PROBE], trial)
+            if trial.reached or self._holds_graph():
+                application.run(fresh[PROBE:], trial)
+            if trial.reached >= ENOUGH or len(found.instances) == known or trial.failures:
+                return
+            if not trial.reached and not own:
+                return
+            known = len(found.instances)
+
+    def _search(self, left: LeftSide) -> Instantiation:
+        return Instantiation(left.rule, signatures(self.file), self.setting, self.flaw)
+
+    def apply(self, instances: Instances, left: LeftSide | None = None) -> Trial:
+        """Let the engine apply the rule to every instance; plan and check each member."""
+        trial = Trial(instances)
+        self._application(left).run(instances.instances, trial)
+        return trial
+
+    def _application(self, left: LeftSide | None) -> Application:
+        before = left.before if left is not None else ()
+        return Application(
+            self.shop,
+            self.file,
+            self.index,
+            table=self.table,
+            counts=self._leaf_counts,
+            before=before,
         )
-        reply = self.shop.match(self.index, InstanceBatch(tuple(table.nodes), roots))
-        failed = isinstance(reply, Failure) or reply.error is not None
-        if failed and len(chunk) > 1:
-            middle = len(chunk) // 2
-            self._apply_chunk(chunk[:middle], trial)
-            self._apply_chunk(chunk[middle:], trial)
-        elif isinstance(reply, Failure):
-            trial.failures.append(reply)
-        else:
-            self._take(chunk, reply, len(table.nodes), trial)
 
-    def _take(
-        self, chunk: Sequence[Instance], reply: MatchReply, requested: int, trial: Trial
-    ) -> None:
-        """Turn a reply into claims. ``requested`` is the number of terms sent."""
-        if reply.error is not None:
-            trial.errors.append(reply.error)
-        elif not all(reply.united):
-            trial.flaws.append("the engine matched, but did not unite the two sides")
-        fired = {firing.instance for firing in reply.firings}
-        trial.silent += sum(position not in fired for position in range(len(chunk)))
-        trial.fired += len(reply.firings)
-        reader = TermReader(reply.nodes, self.shop.vocabulary.encoding)
-        ordinals: Counter[int] = Counter()
-        for firing in reply.firings:
-            if firing.instance is None:
-                trial.astray += 1
-                continue
-            flaw = self._rematch(reply, firing, reader)
-            if flaw is not None:
-                trial.flaws.append(flaw)
-                continue
-            instance = chunk[firing.instance]
-            claims = self._claims(instance, reply, firing, requested)
-            trial.idle += len(firing.members) if not claims else 0
-            for claim in claims:
-                claim.ordinal = ordinals[firing.instance]
-                ordinals[firing.instance] += 1
-            trial.claims.extend(claims)
-
-    def _rematch(self, reply: MatchReply, firing: Firing, reader: TermReader) -> str | None:
-        """The place of a fact that does not hold for what the engine bound, or None."""
-
-        def equal(_sort: str, left: int, right: int) -> bool:
-            return reader.equal(left, right)
-
-        declared = self.file.declarations
-        fact = rematch.rematch(self.rule, firing, reply.nodes, declared, equal)
-        if fact is None:
-            return None
-        return f"the fact at line {fact.span.line}, column {fact.span.column}"
-
-    def _claims(
-        self, instance: Instance, reply: MatchReply, firing: Firing, requested: int
-    ) -> list[Claim]:
-        """The claims of one firing, held against the contract."""
-        table = TermTable(reply.nodes)
-        function = self.shop.vocabulary.encoding.dtype_function
-        stamps = find_stamps(self.rule, dict(firing.bindings), table, function)
-        nodes, claims = tuple(table.nodes), list[Claim]()
-        for member in firing.members:
-            # What the engine itself holds of the two sides, also where terms are computed.
-            stamps += [(member.left, value) for name, value in member.claimed if name == function]
-        for member in firing.members:
-            if member.left == member.right:
-                continue
-            for original, new in directions(member, requested):
-                claim = Claim(instance, member.union, 0, nodes, original, new)
-                examine(claim, self.shop.vocabulary, self._leaf_counts(instance), stamps)
-                claims.append(claim)
-        return claims
+    def _holds_graph(self) -> bool:
+        """Whether a match names a graph; sizes and strides are shared by many instances."""
+        graphs = self.shop.vocabulary.encoding.graph_sort
+        return any(sort == graphs for _, sort in self.rule.variables)
 
     def _leaf_counts(self, instance: Instance) -> dict[str, int]:
         """How large each input is: what the whole instance reads of it, by label."""

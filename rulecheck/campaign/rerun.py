@@ -8,7 +8,8 @@ import msgspec
 
 from rulecheck.campaign import token as tokens
 from rulecheck.campaign.claims import Claim
-from rulecheck.campaign.members import RuleRun, Trial
+from rulecheck.campaign.members import RuleRun
+from rulecheck.campaign.trial import Trial
 from rulecheck.campaign.workshop import Workshop
 from rulecheck.errors import UserError
 from rulecheck.records import Case, Failure, GemmCall, Replay, RuleFile, Settings

@@ -81,24 +81,29 @@ class Workshop(Startable):
         self.engine.interrupt()
         self._numerics.interrupt()
 
-    def match(self, rule_index: int, batch: InstanceBatch) -> MatchReply | Failure:
-        """Apply one rule of the loaded file to a batch of instances."""
-        return _STOPPED if self._stopped else self.engine.match(rule_index, batch)
+    def match(
+        self, rule_index: int, batch: InstanceBatch, before: tuple[int, ...] = ()
+    ) -> MatchReply | Failure:
+        """Apply one rule of the loaded file to a batch of instances, after the rules ``before``."""
+        return _STOPPED if self._stopped else self.engine.match(rule_index, batch, before)
 
-    def load(self, path: str, context: tuple[str, ...] = ()) -> RuleFile | Failure:
+    def load(
+        self, path: str, context: tuple[str, ...] = (), *, whole: bool = False
+    ) -> RuleFile | Failure:
         """Read a rule file through the engine's child, unless it is loaded already.
 
         Args:
             path: the file.
             context: files that declare what this one uses.
+            whole: take all rules of these files, not only those that derive facts.
 
         Raises:
             OSError: a file cannot be read.
         """
-        key = (path, *context)
+        key = (path, *context, "whole" if whole else "")
         if self._loaded is None or self._loaded[0] != key:
             known = tuple((other, self._read(other)) for other in context)
-            self._loaded = (key, self.engine.load(path, self._read(path), known))
+            self._loaded = (key, self.engine.load(path, self._read(path), known, whole=whole))
         return self._loaded[1]
 
     def _read(self, path: str) -> bytes:

@@ -96,9 +96,7 @@ class Engine:
                 facts=(*wider.facts, *known.facts),
                 rules=(*wider.rules, *map(KnownRule, known.rules)),
             )
-            helpers += tuple(
-                rule for rule in known.rules if _derives_facts(rule)
-            )
+            helpers += tuple(rule for rule in known.rules if request.whole or _derives_facts(rule))
         file = read(request.path, request.data, wider)
         file = self._build(request, (dialect, wider), file, helpers)
         return LoadReply(msgspec.structs.replace(file, facts=(*wider.facts, *file.facts)))
@@ -137,7 +135,7 @@ class Engine:
             else:
                 self._program, self._session = program, (frozenset(), session)
                 self._repeated = _repeated(file.rules, own)
-                return file
+                return msgspec.structs.replace(file, neighbours=helpers)
         what = f"The engine rejects more than {_MAX_REJECTED} items of this file."
         hint = "Mend those named above; the rest has not been looked at."
         problem = Problem("engine", what, hint, Span(file.path, 1, 1, 1, 1))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from rulecheck.dialects.vocabulary import Encoding
+from rulecheck.dialects.encoding import Encoding
 from rulecheck.records import Node
 
 

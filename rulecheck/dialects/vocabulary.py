@@ -6,38 +6,9 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
+from rulecheck.dialects.encoding import Encoding
+from rulecheck.dialects.meaning import Meaning
 from rulecheck.records import DType, Failure, GemmCall
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Encoding:
-    """Constructor names by which the dialect spells graphs, lists, sizes and strides.
-
-    ``op`` applies an op kind to an input list; ``leaf`` is (id, label, dtype). ``iterator`` is
-    the free variable of a stride expression. ``arithmetic`` maps a constructor of two
-    expressions to the operator it denotes. The sorts name what each of them builds.
-    """
-
-    op: str
-    leaf: str
-    input_cons: str
-    input_nil: str
-    list_cons: str
-    list_nil: str
-    number: str
-    iterator: str
-    product: str
-    symbol: str
-    arithmetic: Mapping[str, str]
-    graph_sort: str
-    kind_sort: str
-    inputs_sort: str
-    list_sort: str
-    expression_sort: str
-    dtype_sort: str
-    dtype_function: str
-    nth_function: str
-    length_function: str
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -80,7 +51,8 @@ class Vocabulary:
     ``launch`` turns a matmul op's fields into the call that the compiler issues, or a Failure
     if the compiler would refuse. ``compute_names`` are the compute types that a rule may name,
     the dialect's default first. Unknown constructors are never guessed:
-    they make a rule ``unsupported``.
+    they make a rule ``unsupported``. ``meanings`` say what rows of its relations state, by name; of
+    other relations nothing is known but how rules use them.
     """
 
     name: str
@@ -91,6 +63,7 @@ class Vocabulary:
     ops: Mapping[str, OpBinding]
     launch: Callable[[LaunchFields], Launch | Failure]
     compute_names: tuple[str, ...]
+    meanings: Mapping[str, Meaning] = dataclasses.field(default_factory=dict)
 
     def dtype_constructor(self, dtype: DType) -> str:
         """The constructor that spells ``dtype``."""

@@ -49,12 +49,18 @@ class Engine(Startable):
         self._worker.start()
 
     def load(
-        self, path: str, data: bytes | str, context: tuple[tuple[str, bytes], ...] = ()
+        self,
+        path: str,
+        data: bytes | str,
+        context: tuple[tuple[str, bytes], ...] = (),
+        *,
+        whole: bool = False,
     ) -> RuleFile | Failure:
         """Read a rule file. What is wrong with it is in ``problems``; a ``Failure`` is fatal.
 
         ``data`` need not hold more than ``limits.file_bytes`` + 1 bytes of the file. ``context``
-        are (path, bytes) of files that declare what this one uses.
+        are (path, bytes) of files that declare what this one uses; ``whole`` takes all their rules
+        as neighbours, not only those that derive facts.
         """
         raw = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data
         self._loaded = LoadRequest(
@@ -64,11 +70,14 @@ class Engine(Startable):
             raw[: self._limits.file_bytes + 1],
             self._limits,
             context,
+            whole,
         )
         return self._load(self._loaded)
 
-    def match(self, rule_index: int, batch: InstanceBatch) -> MatchReply | Failure:
-        """Apply one rule of the loaded file to a batch of instances."""
+    def match(
+        self, rule_index: int, batch: InstanceBatch, before: tuple[int, ...] = ()
+    ) -> MatchReply | Failure:
+        """Apply one rule of the loaded file to a batch of instances, after the rules ``before``."""
         if self._loaded is None:
             raise InternalError("match before load")
         self._worker.start()
@@ -76,7 +85,7 @@ class Engine(Startable):
             reloaded = self._load(self._loaded)
             if isinstance(reloaded, Failure):
                 return reloaded
-        return self._ask(MatchRequest(rule_index, batch, self._limits), MatchReply)
+        return self._ask(MatchRequest(rule_index, batch, self._limits, before), MatchReply)
 
     def canary(self) -> CanaryReply | Failure:
         """Ask whether the engine joins rightly."""

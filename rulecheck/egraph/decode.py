@@ -141,18 +141,25 @@ class Decoder:
         """Return the request's term ids in a class."""
         return self._requested.get(key, [])
 
-    def instance(self, keys: Iterable[Key]) -> int | None:
-        """Return the one instance in which all of ``keys`` lie that lie in only one; else None.
+    def instances(self, keys: Iterable[Key]) -> list[int]:
+        """Return the instances that a match with these values lies in.
 
-        Terms that several instances share, such as constants, do not count.
+        That is the one in which all values lie that lie in only one; terms that several instances
+        share, such as constants, do not count. Where all are shared: every instance with all of
+        them. None, if the values lie in different instances.
         """
-        found: set[int] = set()
+        alone: set[int] = set()
+        shared: set[int] | None = None
         for key in keys:
             ids = self.own_ids(key)
-            owners = [j for j, own in enumerate(self._members) if not own.isdisjoint(ids)]
+            owners = {j for j, own in enumerate(self._members) if not own.isdisjoint(ids)}
             if len(owners) == 1:
-                found.add(owners[0])
-        return found.pop() if len(found) == 1 else None
+                alone |= owners
+            elif owners:
+                shared = owners if shared is None else shared & owners
+        if alone:
+            return sorted(alone) if len(alone) == 1 else []
+        return sorted(shared or ())
 
     def decode(self, key: Key, instance: int | None) -> int:
         """Return the term id of a value; of several spellings, prefer that of ``instance``."""

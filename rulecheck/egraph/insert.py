@@ -30,7 +30,7 @@ def insertion(
 ) -> list[Any]:
     """Build the commands that insert a batch: one ruleset, a few instances to a rule."""
     rules = [
-        egg.Rule(OWN_SPAN, _head(batch.nodes, ids, tables), [], f"@rc_insert_{j}", INSERT_RULESET)
+        egg.Rule(OWN_SPAN, _head(batch, ids, tables), [], f"@rc_insert_{j}", INSERT_RULESET)
         for j, ids in enumerate(_chunks(members))
     ]
     return [egg.AddRuleset(OWN_SPAN, INSERT_RULESET), *(egg.RuleCommand(rule) for rule in rules)]
@@ -59,11 +59,11 @@ def _reach(nodes: tuple[Node, ...], roots: tuple[int, ...]) -> set[int]:
     return seen
 
 
-def _head(nodes: tuple[Node, ...], ids: list[int], tables: dict[str, Declaration]) -> list[Any]:
+def _head(batch: InstanceBatch, ids: list[int], tables: dict[str, Declaration]) -> list[Any]:
     actions: list[Any] = []
     built: dict[int, Any] = {}
     for index in ids:
-        node = nodes[index]
+        node = batch.nodes[index]
         if node.value is not None:
             built[index] = literal(node.fn, node.value)
             continue
@@ -76,4 +76,7 @@ def _head(nodes: tuple[Node, ...], ids: list[int], tables: dict[str, Declaration
         actions.append(egg.Let(OWN_SPAN, f"@rc_{index}", term))
         row = call(at_name(known.output or ""), [literal("i64", index), built[index]])
         actions.append(egg.Expr_(OWN_SPAN, row))
+    for left, right in batch.unions:
+        if left in built and right in built:
+            actions.append(egg.Union(OWN_SPAN, built[left], built[right]))
     return actions

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from typing import Any
 
 from rulecheck.egraph.bindings import OWN_SPAN, EngineError, attempt, egg
@@ -55,6 +56,7 @@ class _Match:
         self._limits = request.limits
         self._deadline_s = time.monotonic() + request.limits.seconds
         self._rule: Rule = program.file.rules[request.rule]
+        self._before = request.before
         self._names = names(request.rule)
         self._nodes = request.batch.nodes
         self._firings: tuple[Firing, ...] = ()
@@ -89,6 +91,13 @@ class _Match:
         self._do(egg.Push(1), *insertion(self._batch, self._members, self._tables))
         self._run(INSERT_RULESET)
         rulesets = (*self._header.schedule, CONTEXT_RULESET)
+        self._settle(rulesets)
+        for index in self._before:
+            self._run(names(index).apply)
+            self._settle(rulesets)
+
+    def _settle(self, rulesets: tuple[str, ...]) -> None:
+        """Saturate rulesets in turn until none of them changes anything."""
         for _ in range(_MAX_ROUNDS):
             changes = [self._saturate(ruleset) for ruleset in rulesets]
             if not any(changes):
@@ -129,14 +138,23 @@ class _Match:
         snapshot = Snapshot(self._egraph)
         decoder = Decoder(snapshot, self._nodes, self._tables, self._members)
         claims = _Claims(snapshot, self._tables, self._header.facts)
-        found = [self._firing(row, decoder, claims) for row in self._read_rows(snapshot)]
+        found = [
+            firing
+            for row in self._read_rows(snapshot)
+            for firing in self._firings_of(row, decoder, claims)
+        ]
         self._firings = tuple(sorted(found, key=_order))
         self._nodes = tuple(decoder.table.nodes)
 
-    def _firing(self, row: Row, decoder: Decoder, claims: _Claims) -> Firing:
+    def _firings_of(self, row: Row, decoder: Decoder, claims: _Claims) -> Iterator[Firing]:
+        """The firing of one match; once for each instance that it lies in."""
+        found: list[int | None] = [*decoder.instances(row)]
+        for instance in found or [None]:
+            yield self._firing(row, instance, decoder, claims)
+
+    def _firing(self, row: Row, instance: int | None, decoder: Decoder, claims: _Claims) -> Firing:
         variables = self._rule.variables
         bound, sides = row[: len(variables)], row[len(variables) :]
-        instance = decoder.instance((*sides, *bound))
         bindings = tuple(
             (name, decoder.decode(key, instance))
             for (name, _), key in zip(variables, bound, strict=True)

@@ -15,6 +15,8 @@ from rulecheck.records import Call, Declaration, Eq, Expr, Fact, Firing, Lit, No
 
 # (sort, a term id, another): whether both may be one value although they are spelled differently.
 Equal = Callable[[str, int, int], bool]
+# Adds a node to the table and returns its id.
+Build = Callable[[Node], int]
 Value = int | float | str | bool
 
 _BASE_SORTS = frozenset({"i64", "f64", "String", "bool"})
@@ -28,6 +30,8 @@ def rematch(
     nodes: Sequence[Node],
     declarations: Sequence[Declaration],
     equal: Equal | None = None,
+    *,
+    build: Build | None = None,
 ) -> Fact | None:
     """Return the first fact of the body that does not hold for a firing, or None.
 
@@ -38,8 +42,11 @@ def rematch(
         declarations: the loaded file's.
         equal: tells of terms that an algebra makes one value; by default terms are equal only as
             they are spelled.
+        build: adds a node to the table, for ``equal`` to compare a pattern that is spelled in no
+            term of the reply.
     """
     judge = _Judge(rule, firing, nodes, declarations, equal)
+    judge.build = build
     return next((fact for fact in rule.body if not judge.holds(fact)), None)
 
 
@@ -59,6 +66,7 @@ class _Judge:
         self._nodes = nodes
         self._tables = {known.name: known for known in declarations if known.kind != "sort"}
         self._equal = equal
+        self.build: Build | None = None
 
     def holds(self, fact: Fact) -> bool:
         if isinstance(fact, Eq):
@@ -93,11 +101,28 @@ class _Judge:
         if self._equal is None:
             return False
         sort = known.output or ""
-        return any(
+        if any(
             self._equal(sort, index, other) and self._has_parts(expr, other)
             for other, node in enumerate(self._nodes)
             if node.fn == expr.fn and other != index
-        )
+        ):
+            return True
+        spelled = self._spell(expr)
+        return spelled is not None and self._equal(sort, index, spelled)
+
+    def _spell(self, expr: Expr) -> int | None:
+        """The pattern with its variables filled in, as a term; None if part of it is not known."""
+        if self.build is None:
+            return None
+        if isinstance(expr, Var):
+            return self._bindings.get(expr.name)
+        if isinstance(expr, Lit):
+            return None if expr.value is None else self.build(Node(expr.sort, (), expr.value))
+        args = [self._spell(arg) for arg in expr.args]
+        known = tuple(arg for arg in args if arg is not None)
+        if len(known) != len(args) or not self._is_term(expr):
+            return None
+        return self.build(Node(expr.fn, known))
 
     def _has_parts(self, expr: Call, index: int) -> bool:
         node = self._nodes[index]
@@ -150,11 +175,15 @@ class _Judge:
         if isinstance(expr, Var):
             bound = self._bindings.get(expr.name)
             return None if bound is None else self._nodes[bound].value
-        compute = _PRIMITIVES.get(expr.fn)
-        values = [self._value(arg) for arg in expr.args]
-        if compute is None or any(value is None for value in values):
-            return None
-        return _compute(compute, values)
+        return compute(expr.fn, [self._value(arg) for arg in expr.args])
+
+
+def compute(primitive: str, values: Sequence[Value | None]) -> Value | None:
+    """The value of a primitive; None if it is not known here, or has none."""
+    function = _PRIMITIVES.get(primitive)
+    if function is None or any(value is None for value in values):
+        return None
+    return _compute(function, values)
 
 
 def _compute(function: Callable[..., Value], values: Sequence[Value | None]) -> Value | None:

@@ -58,4 +58,14 @@ ENTRIES = (
         "Unite with the inner term, or drop the rule.",
         "(= ?x (Op ?kind ?inputs)) … (union ?x (Op ?kind ?inputs))",
     ),
+    Entry(
+        "RC306",
+        "a row that states something false",
+        ("mismatch",),
+        "The rule adds a row to a relation, or gives a function a value, and the dialect says what "
+        "that states: here it does not hold for the terms in the row.",
+        "Other rules take such rows for proofs, and fuse where they must not.",
+        "Add the fact that makes the row true to the left side.",
+        "((cublaslt_valid_leading_dimension ?ld ?rows)) without (>= ld rows)",
+    ),
 )

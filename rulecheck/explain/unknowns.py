@@ -36,12 +36,14 @@ ENTRIES = (
     ),
     Entry(
         "RC404",
-        "the rule fires but adds no member",
-        ("vacuous",),
-        "The rule unites terms that were already equal, or only sets facts.",
+        "the rule fires, and what it adds or removes claims nothing",
+        ("unsupported",),
+        "The rule only adds rows to relations of which the dialect does not say what they state, or "
+        "removes terms from classes in which nothing else is left to compare them with.",
         "There is nothing to compare, so nothing was shown about it.",
-        "If the rule is meant to set facts only, leave it out of the paths that are checked.",
-        "(union ?x ?x)",
+        "Check it together with the rules that use its rows, or give the relation a meaning in the "
+        "dialect.",
+        "(relation my_own_witness (IR)) … ((my_own_witness ?x))",
     ),
     Entry(
         "RC405",

@@ -1,16 +1,30 @@
 """A rule's left side becomes well-formed ground graphs on which the rule fires."""
 
 from rulecheck.instantiate.choices import Cause, DeadEnd
-from rulecheck.instantiate.cover import Coverage, Instance, Instances, instantiate
+from rulecheck.instantiate.compose import products, rows, with_fact, with_op
+from rulecheck.instantiate.cover import (
+    ENOUGH,
+    MAX_INSTANCES,
+    Coverage,
+    Instance,
+    Instances,
+    Instantiation,
+)
 from rulecheck.instantiate.setting import Setting, TypeTuple
 
 __all__ = [
+    "ENOUGH",
+    "MAX_INSTANCES",
     "Cause",
     "Coverage",
     "DeadEnd",
     "Instance",
     "Instances",
+    "Instantiation",
     "Setting",
     "TypeTuple",
-    "instantiate",
+    "products",
+    "rows",
+    "with_fact",
+    "with_op",
 ]

@@ -7,26 +7,36 @@ the op, never from a variable's name or a rule's.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from rulecheck.instantiate.binding import Binding
 from rulecheck.instantiate.choices import Candidate, Cause, Chooser, DeadEnd
 from rulecheck.instantiate.pattern import Constraint, Contradiction, PatternGraph
 from rulecheck.instantiate.setting import OpNode, Setting, View
-from rulecheck.ops import OPS
-from rulecheck.records import DType, Span
-
-NOWHERE = Span("", 1, 1, 1, 1)
-
+from rulecheck.instantiate.structure import NOWHERE, Structure
+from rulecheck.records import DType
 
 Role = Callable[["Completion", OpNode], None]
 
 
-class Completion:
+class Completion(Structure):
     """One run over a copy of the pattern with one chooser."""
 
-    def __init__(self, graph: PatternGraph, setting: Setting, chooser: Chooser, tag: str) -> None:
-        """Prepare a run; ``tag`` makes the labels of leaves unique among instances."""
+    def __init__(
+        self,
+        graph: PatternGraph,
+        setting: Setting,
+        chooser: Chooser,
+        tag: str,
+        *,
+        wide: bool = False,
+    ) -> None:
+        """Prepare a run.
+
+        ``tag`` makes the labels of leaves unique among instances; ``wide`` offers further values
+        behind the usual ones.
+        """
+        self.wide = wide
         self.graph = graph
         self.setting = setting
         self.vocabulary = setting.vocabulary
@@ -185,144 +195,14 @@ class Completion:
         except Contradiction as clash:
             raise DeadEnd(f"{what}: {clash}", Cause.ILL_TYPED) from clash
 
-    # ---- structure ----
-
-    def input_nodes(self, op: OpNode, count: int) -> list[int]:
-        """Graph classes of exactly ``count`` inputs, extending a list whose tail is free.
-
-        Raises:
-            DeadEnd: the pattern fixes another number of inputs.
-        """
-        names = self.vocabulary.encoding
-        found: list[int] = []
-        tail = op.inputs
-        while True:
-            calls = self.graph.calls_of(tail)
-            if not calls:
-                tail = self._extend(tail, closed=len(found) == count)
-                continue
-            if calls[0].fn == names.input_nil:
-                break
-            head, tail = calls[0].args
-            found.append(head)
-        if len(found) != count:
-            raise DeadEnd(f"{op.key} reads {count} inputs here, the left side lists {len(found)}")
-        return found
-
-    def listed_inputs(self, op: OpNode) -> list[int]:
-        """The inputs that the pattern lists, as far as it does."""
-        cons, found, tail = self.vocabulary.encoding.input_cons, [], op.inputs
-        while calls := [call for call in self.graph.calls_of(tail) if call.fn == cons]:
-            head, tail = calls[0].args
-            found.append(head)
-        return found
-
-    def _extend(self, tail: int, *, closed: bool) -> int:
-        names, graph = self.vocabulary.encoding, self.graph
-        if closed:
-            end = graph.add_call(names.input_nil, (), names.inputs_sort, NOWHERE)
-        else:
-            head = graph.fresh(names.graph_sort)
-            rest = graph.fresh(names.inputs_sort)
-            end = graph.add_call(names.input_cons, (head, rest), names.inputs_sort, NOWHERE)
-        graph.union(tail, end)
-        return tail
-
-    def rank_of(self, node: int) -> int | None:
-        """The length of an expression list, if what is bound or the pattern says it."""
-        names, rank = self.vocabulary.encoding, 0
-        while True:
-            term = self.binding.ground(node)
-            if term is not None:
-                elements = self.binding.reader.expressions(term)
-                return None if elements is None else rank + len(elements)
-            calls = self.graph.calls_of(node)
-            if not calls or calls[0].fn != names.list_cons:
-                return None
-            node, rank = calls[0].args[1], rank + 1
-
-    def is_scalar(self, node: int) -> bool:
-        """Whether a graph class is a one-element constant."""
-        return any(op.spec.family == "fill" for op in self.ops_at(node))
-
-    def hint(self, node: int, view: View) -> None:
-        """Say how a class is read, so that what makes it can be sized; casts pass it on."""
-        root = self.graph.find(node)
-        if root in self.hints:
-            return
-        self.hints[root] = view
-        for op in self.ops_at(root):
-            if op.spec.family in {"cast", "pointwise"}:
-                for inner in self.listed_inputs(op):
-                    if not self.is_scalar(inner):
-                        self.hint(inner, view)
-
-    def is_leaf(self, node: int) -> bool:
-        """Whether nothing in the pattern says how a graph class is computed."""
-        leaf = self.vocabulary.encoding.leaf
-        return all(call.fn == leaf for call in self.graph.calls_of(node))
-
-    def ops_at(self, node: int) -> list[OpNode]:
-        """The ops that the pattern puts into a graph class."""
-        names, found = self.vocabulary.encoding, []
-        for call in self.graph.calls_of(node):
-            if self.graph.sort_of(node) != names.graph_sort or call.fn == names.leaf:
-                continue
-            if call.fn != names.op:
-                message = f"{call.fn} has no meaning in the dialect {self.vocabulary.name}"
-                raise DeadEnd(message, Cause.UNKNOWN_OP)
-            for kind in self.graph.calls_of(call.args[0]):
-                binding = self.vocabulary.ops.get(kind.fn)
-                if binding is None:
-                    message = f"the op {kind.fn} has no role in this dialect"
-                    raise DeadEnd(message, Cause.UNKNOWN_OP)
-                fields = dict(zip(binding.fields, kind.args, strict=True))
-                root = self.graph.find(node)
-                found.append(OpNode(root, kind.fn, OPS[binding.spec], fields, call.args[1]))
-        return found
-
-    def all_ops(self) -> list[OpNode]:
-        """Every op, inputs before users, library matmuls and their like first.
-
-        Raises:
-            DeadEnd: the pattern is cyclic, or a class holds two ops.
-        """
-        order: list[OpNode] = []
-        state: dict[int, int] = {}
-
-        def visit(node: int) -> None:
-            root = self.graph.find(node)
-            if state.get(root) == 2:
-                return
-            if state.get(root) == 1:
-                raise DeadEnd("the left side is cyclic", Cause.CONTRADICTION)
-            state[root] = 1
-            for call in self.graph.calls_of(root):
-                for arg in call.args:
-                    visit(arg)
-            state[root] = 2
-            ops = self.ops_at(root)
-            if len(ops) > 1:
-                kinds = ", ".join(op.key for op in ops)
-                raise DeadEnd(f"one class holds several ops ({kinds})")
-            order.extend(ops)
-
-        for root in self.graph.classes():
-            if self.graph.sort_of(root) == self.vocabulary.encoding.graph_sort:
-                visit(root)
-        for position, op in enumerate(order):
-            twins = [other for other in order[:position] if other.spec is op.spec]
-            op.key = f"{op.key}{len(twins) + 1}" if twins else op.key
-        core = ("gemm", "matmul")
-        return sorted(order, key=lambda op: op.spec.family not in core)
-
     # ---- finishing ----
 
-    def finish(self) -> list[int]:
+    def finish(self) -> tuple[list[int], list[tuple[int, int]]]:
         """Bind what no op has bound: leaves, and primitives that only guards mention.
 
         Returns:
-            The term ids to insert: every term of the pattern that no other contains.
+            The term ids to insert (every term of the pattern that no other contains), and pairs of
+            them that the pattern wants in one class.
 
         Raises:
             DeadEnd: something stays undetermined, or a guard fails.
@@ -331,21 +211,37 @@ class Completion:
         for root in self.graph.classes():
             if self.graph.sort_of(root) == names.graph_sort and self.is_leaf(root):
                 self._leaf(root)
-        broken = self.binding.broken()
-        if broken is not None:
-            raise DeadEnd(f"the guard {broken.text} does not hold", Cause.CONTRADICTION)
-        roots: list[int] = []
         inner: set[int] = set()
         for root in self.graph.classes():
             for call in self.graph.calls_of(root):
                 inner.update(self.graph.find(arg) for arg in call.args)
+        broken = self.binding.broken()
+        if broken is not None:
+            raise DeadEnd(f"the guard {broken.text} does not hold", Cause.CONTRADICTION)
+        roots: list[int] = []
         for root in self.graph.classes():
             term = self.binding.ground(root)
             if term is None:
                 self._undetermined(root)
             elif root not in inner and self.table.nodes[term].value is None:
                 roots.append(term)
-        return roots
+        united = [pair for root in self.graph.classes() for pair in self._united(root)]
+        return list(dict.fromkeys([*roots, *(other for _, other in united)])), united
+
+    def _united(self, root: int) -> Iterator[tuple[int, int]]:
+        """The ops of a class that holds several: the first, and each of the others."""
+        names = self.vocabulary.encoding
+        calls = [call for call in self.graph.calls_of(root) if call.fn == names.op]
+        if len(calls) < 2 or self.graph.sort_of(root) != names.graph_sort:
+            return
+        first = self.binding.ground(root)
+        for call in calls:
+            args = [self.binding.ground(arg) for arg in call.args]
+            if first is None or None in args:
+                raise DeadEnd("one of several ops in a class stays undetermined")
+            term = self.table.add(call.fn, *(arg for arg in args if arg is not None))
+            if term != first:
+                yield first, term
 
     def type_leaves(self) -> None:
         """Tie the type field of every input that the pattern spells out to the class's type."""
@@ -359,9 +255,10 @@ class Completion:
         """An input of its own label, unless the pattern says one."""
         dtype_node = self.dtype_of(root)
         if self.binding.ground(dtype_node) is None:
-            options = (DType.F32, DType.BF16, DType.F16, DType.F64)
+            options = (DType.F32, DType.BF16, DType.F16, DType.F64, *self._listed_types(dtype_node))
             candidates = [
-                Candidate(dtype.value, ((dtype_node, self.dtype_term(dtype)),)) for dtype in options
+                Candidate(dtype.value, ((dtype_node, self.dtype_term(dtype)),))
+                for dtype in dict.fromkeys(options)
             ]
             self.pick(f"leaf{self.leaves}.dtype", candidates)
         dtype = self.binding.ground(dtype_node)
@@ -375,6 +272,17 @@ class Completion:
             label = label if said[1] is None else said[1]
         leaf = self.table.add(self.vocabulary.encoding.leaf, identity, label, dtype)
         self.bind(root, leaf, "an input")
+
+    def _listed_types(self, dtype_node: int) -> Iterator[DType]:
+        """Types that a table of the rule's facts has in the place of a type class."""
+        root = self.graph.find(dtype_node)
+        for constraint in self.graph.constraints:
+            for place, arg in enumerate(constraint.args):
+                if self.graph.find(arg) == root:
+                    for row in sorted(self.setting.rows.get(constraint.fn, ())):
+                        known = self.vocabulary.dtypes.get(self.table.nodes[row[place]].fn)
+                        if known is not None:
+                            yield known
 
     def _undetermined(self, root: int) -> None:
         """Ignore what the engine computes itself; refuse what a graph would need.

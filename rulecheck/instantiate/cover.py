@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 
 from rulecheck.instantiate.choices import Cause, Choice, Chooser, DeadEnd, advance
 from rulecheck.instantiate.completion import Completion
+from rulecheck.instantiate.loose import complete_loose
 from rulecheck.instantiate.pattern import Contradiction, PatternGraph, build_pattern
 from rulecheck.instantiate.roles import PREPARE, ROLES
 from rulecheck.instantiate.setting import OpNode, Setting
@@ -15,10 +16,14 @@ from rulecheck.records import Declaration, Rule
 
 Label = tuple[str, str]  # (axis, label)
 Pair = frozenset[Label]
-# Takes the terms to insert; returns why they are not well-formed, or None.
-Judge = Callable[[tuple[int, ...]], DeadEnd | None]
+Unions = tuple[tuple[int, int], ...]
+# Takes the terms to insert, and which of them are in one class; returns why they are not
+# well-formed, or None.
+Judge = Callable[[tuple[int, ...], Unions], DeadEnd | None]
 
 BACKTRACKS = 60
+# Instances of a rule below which further values are tried.
+ENOUGH = 24
 # Far above what pairwise cover needs (a library matmul with everything free takes about 160
 # instances); a rule that reaches them reports the pairs that were left.
 MAX_INSTANCES = 500
@@ -27,11 +32,16 @@ MAX_ATTEMPTS = 3000
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Instance:
-    """One well-formed left side: terms to insert, every choice, and those that are not default."""
+    """One well-formed left side: terms to insert, every choice, and those that are not default.
+
+    ``unions`` are pairs of terms that the left side wants in one class, as earlier rules would have
+    put them there.
+    """
 
     roots: tuple[int, ...]
     choices: tuple[Label, ...]
     deviations: tuple[Label, ...]
+    unions: Unions = ()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -56,46 +66,67 @@ class Instances:
     cause: Cause | None = None
 
 
+NOTHING = Coverage(frozenset(), ())
+
+
 def rigid_sorts(setting: Setting) -> frozenset[str]:
     """Sorts in which two constructors never denote one value."""
     names = setting.vocabulary.encoding
     return frozenset({names.dtype_sort, names.list_sort, names.inputs_sort, names.kind_sort})
 
 
-def instantiate(
-    rule: Rule,
-    signatures: Mapping[str, Declaration],
-    setting: Setting,
-    judge: Judge,
-    preferences: Mapping[str, str] | None = None,
-    *,
-    only: bool = False,
-) -> Instances:
-    """Return well-formed instances of a rule's left side, the default one first.
+class Instantiation:
+    """The search for instances of one left side: the default one, covering ones, more of them."""
 
-    Args:
-        rule: the rule.
-        signatures: every declared name of the dialect and the rule's file.
-        setting: vocabulary, term table, relation rows, supported types.
-        judge: says why a graph is not well-formed under the ops' semantics, or None.
-        preferences: labels to prefer, by axis (replay).
-        only: return just the one instance that ``preferences`` lead to.
-    """
-    nothing = Coverage(frozenset(), ())
-    try:
-        pattern = build_pattern(rule, signatures, rigid_sorts(setting))
-    except Contradiction as clash:
-        reason = f"the left side contradicts itself: {clash}"
-        return Instances((), nothing, reason, Cause.CONTRADICTION)
-    search = _Search(pattern, setting, judge)
-    first = search.run(preferences or {}, BACKTRACKS)
-    if first is None:
-        return Instances((), nothing, str(search.reason), search.reason.cause)
-    if only:
-        return Instances((first,), nothing)
-    search.cover_labels()
-    search.cover_pairs()
-    return Instances(tuple(search.found), search.coverage())
+    def __init__(
+        self, rule: Rule, signatures: Mapping[str, Declaration], setting: Setting, judge: Judge
+    ) -> None:
+        """Prepare.
+
+        Args:
+            rule: the rule, whose body is what is instantiated.
+            signatures: every declared name of the dialect and the rule's file.
+            setting: vocabulary, term table, relation rows, supported types.
+            judge: says why a graph is not well-formed under the ops' semantics, or None.
+        """
+        self._clash: Contradiction | None = None
+        try:
+            pattern = build_pattern(rule, signatures, rigid_sorts(setting))
+        except Contradiction as clash:
+            self._clash = clash
+        else:
+            self._search = _Search(pattern, setting, judge)
+
+    def cover(
+        self, enough: int = 0, limit: int = MAX_INSTANCES, like: Instance | None = None
+    ) -> Instances:
+        """Well-formed instances, the default one first: all labels, all pairs, at least so many.
+
+        ``enough`` is met as far as there are values to be had, beyond the usual ones if need be;
+        at ``limit`` the search ends, covered or not. Further ones are ``like`` but for one value.
+        """
+        if self._clash is not None:
+            reason = f"the left side contradicts itself: {self._clash}"
+            return Instances((), NOTHING, reason, Cause.CONTRADICTION)
+        search = self._search
+        search.limit = limit
+        if not search.found and search.run({}, BACKTRACKS) is None:
+            return Instances((), NOTHING, str(search.reason), search.reason.cause)
+        if not search.wide:
+            search.cover_labels()
+            search.cover_pairs()
+        search.fill(enough, dict(like.choices) if like is not None else {})
+        return Instances(tuple(search.found), search.coverage())
+
+    def one(self, preferences: Mapping[str, str]) -> Instances:
+        """The one instance that ``preferences`` (labels by axis) lead to."""
+        if self._clash is not None:
+            return self.cover()
+        self._search.wide = True
+        found = self._search.run(preferences, BACKTRACKS)
+        if found is None:
+            return Instances((), NOTHING, str(self._search.reason), self._search.reason.cause)
+        return Instances((found,), NOTHING)
 
 
 class _Search:
@@ -113,6 +144,8 @@ class _Search:
         self.context: dict[Label, dict[str, str]] = {}  # where a label was first offered
         self.reason = DeadEnd("the left side has no instance")
         self.attempts = 0
+        self.limit = MAX_INSTANCES
+        self.wide = False  # offer more values than cover needs
 
     def run(self, preferences: Mapping[str, str], backtracks: int) -> Instance | None:
         """The instance that preferences lead to, searched depth-first over the latest choice."""
@@ -123,16 +156,16 @@ class _Search:
             backtracks -= 1
             chooser = Chooser(preferences, script)
             try:
-                roots = self._complete(chooser)
+                roots, unions = self._complete(chooser)
             except DeadEnd as end:
                 reasons.append(end)
             except Contradiction as clash:
                 message = f"the left side contradicts itself: {clash}"
                 reasons.append(DeadEnd(message, Cause.CONTRADICTION))
             else:
-                flaw = self.judge(roots)
+                flaw = self.judge(roots, unions)
                 if flaw is None:
-                    return self._keep(roots, chooser.taken)
+                    return self._keep(roots, unions, chooser.taken)
                 reasons.append(flaw)
             self._remember(chooser.taken)
             script = advance(script, len(chooser.taken))
@@ -141,14 +174,15 @@ class _Search:
             self.reason = reasons[0]
         return None
 
-    def _complete(self, chooser: Chooser) -> tuple[int, ...]:
+    def _complete(self, chooser: Chooser) -> tuple[tuple[int, ...], Unions]:
         tag = f"i{len(self.found)}."
-        run = Completion(self.pattern.copy(), self.setting, chooser, tag)
+        run = Completion(self.pattern.copy(), self.setting, chooser, tag, wide=self.wide)
         broken = run.binding.broken()
         if broken is not None:
             raise DeadEnd(f"the guard {broken.text} does not hold", Cause.CONTRADICTION)
         ops = run.all_ops()
-        if not ops:
+        kinds = run.vocabulary.encoding.kind_sort
+        if not ops and any(run.graph.sort_of(root) == kinds for root in run.graph.classes()):
             message = "the left side names no op, so it describes no graph"
             raise DeadEnd(message, Cause.UNKNOWN_OP)
         run.type_leaves()
@@ -156,7 +190,9 @@ class _Search:
             PREPARE.get(op.spec.family, _nothing)(run, op)
         for op in ops:
             ROLES[op.spec.family](run, op)
-        return tuple(run.finish())
+        complete_loose(run)
+        roots, unions = run.finish()
+        return tuple(roots), tuple(unions)
 
     def _remember(self, taken: list[Choice]) -> None:
         """Note new labels, and what had been chosen when they came up."""
@@ -172,11 +208,11 @@ class _Search:
             if not choice.natural:
                 before[choice.axis] = choice.label
 
-    def _keep(self, roots: tuple[int, ...], taken: list[Choice]) -> Instance | None:
+    def _keep(self, roots: tuple[int, ...], unions: Unions, taken: list[Choice]) -> Instance | None:
         self._remember(taken)
         choices = tuple((choice.axis, choice.label) for choice in taken)
         deviations = tuple((choice.axis, choice.label) for choice in taken if not choice.natural)
-        instance = Instance(roots, choices, deviations)
+        instance = Instance(roots, choices, deviations, unions)
         if choices in self.seen:
             return instance
         self.seen.add(choices)
@@ -202,12 +238,14 @@ class _Search:
         A flip is tried once more among other labels, since it is not tried in pairs.
         """
         done: set[Label] = set()
-        while len(self.found) < MAX_INSTANCES:
+        while len(self.found) < self.limit:
             waiting = [label for label in self._labels() if label not in done]
             if not waiting:
                 return
             for axis, label in waiting:
                 done.add((axis, label))
+                if len(self.found) >= self.limit:
+                    return
                 if any((axis, label) in instance.choices for instance in self.found):
                     continue
                 instance = self.run({**self.context[axis, label], axis: label}, 4)
@@ -229,10 +267,50 @@ class _Search:
             for pair in missing:
                 if self._settled(pair):
                     continue
-                if len(self.found) >= MAX_INSTANCES or self.attempts >= MAX_ATTEMPTS:
+                if len(self.found) >= self.limit or self.attempts >= MAX_ATTEMPTS:
                     return
                 self._cover(pair, alive)
             self.cover_labels()  # a pair may bring up labels that were never offered before
+
+    def fill(self, enough: int, base: Mapping[str, str]) -> None:
+        """Find instances with further values until there are enough of them.
+
+        Cover by pairs needs few where little is free; these show that it is no accident. ``base``
+        are the labels to keep otherwise.
+        """
+        if len(self.found) >= enough:
+            return
+        self.wide = True
+        tried = 0
+        while len(self.found) < enough and self.attempts < MAX_ATTEMPTS:
+            before = len(self.found)
+            if not tried:
+                self.run(base, 0)  # brings up the further labels
+            waiting = [
+                label
+                for label in self._labels()
+                if not any(label in instance.choices for instance in self.found)
+                and label not in self.dead
+            ]
+            for axis, label in waiting[: enough - len(self.found)]:
+                self.run({**self.context[axis, label], **base, axis: label}, 4)
+                if not any((axis, label) in instance.choices for instance in self.found):
+                    self.dead.add((axis, label))
+            tried += 1
+            if len(self.found) == before and not self._mix(tried, base):
+                return
+
+    def _mix(self, number: int, base: Mapping[str, str]) -> bool:
+        """Try further combinations of two labels with those to keep; False if none is new."""
+        labels = self._labels()
+        for shift in range(1, 8) if labels else ():
+            first = labels[(number * 5 + shift) % len(labels)]
+            second = labels[(number * 7 + shift * 3) % len(labels)]
+            known = len(self.found)
+            self.run({**base, **dict((first, second))}, 4)
+            if len(self.found) > known:
+                return True
+        return False
 
     def _settled(self, pair: Pair) -> bool:
         return pair in self.covered or pair in self.impossible

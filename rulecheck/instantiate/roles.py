@@ -7,8 +7,18 @@ from collections.abc import Iterator
 from rulecheck.instantiate.choices import Candidate, spell
 from rulecheck.instantiate.completion import Completion, Role
 from rulecheck.instantiate.guards import guard_values
-from rulecheck.instantiate.roles_gemm import EXTENTS, FP8_EXTENTS, PAD, complete_gemm
+from rulecheck.instantiate.roles_fused import complete_opaque, prepare_marker, prepare_opaque
+from rulecheck.instantiate.roles_gemm import (
+    EXTENTS,
+    FP8_EXTENTS,
+    FURTHER_SCALARS,
+    PAD,
+    batches,
+    complete_gemm,
+    extents,
+)
 from rulecheck.instantiate.setting import OpNode, View, dense
+from rulecheck.ops import OPS
 from rulecheck.records import DType
 
 CASTS = (
@@ -20,6 +30,10 @@ MATMULS = (
     *(DType.E4M3, DType.E5M2),
 )
 DEFAULT_SHAPES = ((5, 7), (8, 8), (3, 5, 7))
+FURTHER_SHAPES = (
+    *((2, 3), (4, 6), (9, 2), (1, 7), (5, 1), (16, 3), (3, 16), (2, 3, 4), (4, 1, 6), (1, 5, 3)),
+    *((12,), (7,), (2, 17), (17, 2), (6, 6), (11, 5), (5, 11), (2, 2, 9), (9, 9), (1, 1)),
+)
 CONSTANTS = (2.0, 1 / 64, -1.0, 0.0, 1 / 3, 1.0)
 
 
@@ -36,8 +50,10 @@ def complete_matmul(run: Completion, op: OpNode) -> None:
     )
     run.same_dtype(run.dtype_of(op.node), fields["dtype"], f"the type of {op.key}")
     candidates = []
-    for batch in ((), (3,)):
-        for m, n, k in (*EXTENTS, FP8_EXTENTS[0]):
+    sizes = [*EXTENTS, FP8_EXTENTS[0]]
+    sizes += [size for size in extents(run) if size not in sizes]
+    for batch in ((), *((count,) for count in batches(run) if count > 1)):
+        for m, n, k in sizes:
             out = (*batch, m, n)
             bindings = (
                 (fields["out_shape"], run.shape_term(out)),
@@ -103,8 +119,39 @@ def complete_pointwise(run: Completion, op: OpNode) -> None:
     if isinstance(op.spec.result, DType):
         result = run.dtype_term(op.spec.result)
         run.bind(run.dtype_of(op.node), result, f"the type of {op.key}")
+    if op.spec.arithmetic is not None:
+        _complete_arithmetic(run, op, shared)
+    shape = _pick_shape(run, op, inputs)
+    for position, node in enumerate(inputs):
+        _pick_strides(run, op, f"strides.{position}", list(_reads(run, node, shape)))
+    _pick_strides(run, op, "out_strides", list(_writes(shape)))
+    run.views[run.graph.find(op.node)] = [
+        View(shape, _strides(run, op.fields["out_strides"], shape))
+    ]
+
+
+def _complete_arithmetic(run: Completion, op: OpNode, shared: int) -> None:
+    """An elementwise op that is named by a field, and says the type of its result."""
+    assert op.spec.arithmetic is not None
+    run.same_dtype(run.dtype_of(op.node), op.fields["dtype"], f"the type of {op.key}")
+    run.same_dtype(run.dtype_of(shared), op.fields["dtype"], f"an input of {op.key}")
+    node = op.fields[op.spec.arithmetic]
+    known = (
+        spec.name
+        for spec in OPS.values()
+        if (spec.family, spec.inputs, spec.result) == (op.spec.family, op.spec.inputs, "input")
+    )
+    run.pick(
+        f"{op.key}.{op.spec.arithmetic}",
+        [Candidate(name, ((node, run.string(name)),)) for name in known],
+    )
+
+
+def _pick_shape(run: Completion, op: OpNode, inputs: list[int]) -> tuple[int, ...]:
+    """The shape that an op works on: that of what it reads, or of what reads it."""
     if run.binding.ground(op.fields["shape"]) is None:
-        fields = ("shape", "out_strides", *(f"strides.{i}" for i in range(len(inputs))))
+        strides = (f"strides.{position}" for position in range(len(inputs)))
+        fields = [name for name in ("shape", "out_strides", *strides) if name in op.fields]
         ranks = {run.rank_of(op.fields[field]) for field in fields} - {None}
         candidates = [
             Candidate(label, ((op.fields["shape"], run.shape_term(shape)),))
@@ -112,13 +159,17 @@ def complete_pointwise(run: Completion, op: OpNode) -> None:
             if ranks <= {len(shape)}
         ]
         run.pick(f"{op.key}.shape", candidates, flip=True)
-    shape = _shape(run, op.fields["shape"])
-    for position, node in enumerate(inputs):
-        _pick_strides(run, op, f"strides.{position}", list(_reads(run, node, shape)))
-    _pick_strides(run, op, "out_strides", list(_writes(shape)))
-    run.views[run.graph.find(op.node)] = [
-        View(shape, _strides(run, op.fields["out_strides"], shape))
-    ]
+    return _shape(run, op.fields["shape"])
+
+
+def complete_marker(run: Completion, op: OpNode) -> None:
+    """The mark around a fused kernel: it reads what it marks, and changes nothing of it."""
+    inputs = run.input_nodes(op, 1)
+    shape = _pick_shape(run, op, inputs)
+    _pick_strides(run, op, "strides.0", list(_reads(run, inputs[0], shape)))
+    seen = run.views.get(run.graph.find(inputs[0]))
+    read = View(shape, _strides(run, op.fields["strides.0"], shape))
+    run.views[run.graph.find(op.node)] = [read] if seen is None else seen
 
 
 def _known_shapes(
@@ -133,7 +184,8 @@ def _known_shapes(
     if hint is not None:
         yield "as read", hint.shape
     else:
-        yield from (("x".join(map(str, shape)), shape) for shape in DEFAULT_SHAPES)
+        shapes = (*DEFAULT_SHAPES, *FURTHER_SHAPES) if run.wide else DEFAULT_SHAPES
+        yield from (("x".join(map(str, shape)), shape) for shape in shapes)
 
 
 def _reads(
@@ -189,8 +241,8 @@ def prepare_reduce(run: Completion, op: OpNode) -> None:
     inner = {run.rank_of(free[0].fields[name]) for name in ("shape", "strides.0", "out_strides")}
     known = (ranks - {None}) | {rank - 1 for rank in inner if rank is not None}
     candidates = []
-    matrices = [((*batch, m, n), k) for batch in ((), (3,)) for m, n, k in EXTENTS]
-    vectors = [((m,), k) for m, _, k in EXTENTS]
+    matrices = [((*batch, m, n), k) for batch in ((), (3,)) for m, n, k in extents(run)]
+    vectors = [((m,), k) for m, _, k in extents(run)]
     for shape, k in (*matrices, *vectors):
         if known <= {len(shape)}:
             sizes = (
@@ -253,9 +305,11 @@ def complete_cast(run: Completion, op: OpNode) -> None:
 
 def complete_fill(run: Completion, op: OpNode) -> None:
     """A constant: usual scalars, and values that the rule's own guards mention."""
+    run.input_nodes(op, 0)
     node = op.fields["value"]
     if run.binding.ground(node) is None:
-        values = dict.fromkeys((*CONSTANTS, *guard_values(run.graph, node)))
+        further = FURTHER_SCALARS if run.wide else ()
+        values = dict.fromkeys((*CONSTANTS, *guard_values(run.graph, node), *further))
         run.pick(
             f"{op.key}.value",
             [Candidate(spell(value), ((node, run.scalar(value)),)) for value in values],
@@ -297,7 +351,12 @@ def _strides(run: Completion, node: int, shape: tuple[int, ...]) -> tuple[int, .
 
 
 # Before any op is completed, for ops that decide the size or the type of others.
-PREPARE: dict[str, Role] = {"reduce": prepare_reduce, "cast": prepare_cast}
+PREPARE: dict[str, Role] = {
+    "reduce": prepare_reduce,
+    "cast": prepare_cast,
+    "marker": prepare_marker,
+    "opaque": prepare_opaque,
+}
 
 ROLES: dict[str, Role] = {
     "gemm": complete_gemm,
@@ -306,4 +365,6 @@ ROLES: dict[str, Role] = {
     "reduce": complete_reduce,
     "cast": complete_cast,
     "fill": complete_fill,
+    "marker": complete_marker,
+    "opaque": complete_opaque,
 }

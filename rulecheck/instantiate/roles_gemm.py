@@ -18,6 +18,26 @@ EPILOGUES = ("DEFAULT", "BIAS", "RELU", "RELU_BIAS", "GELU", "GELU_BIAS")
 EXTENTS = ((5, 7, 11), (8, 8, 8), (1, 7, 11), (5, 1, 11), (5, 7, 1), (17, 9, 2))
 # fp8 wants k and m in 16-byte units (CUBLASLT.md section 3).
 FP8_EXTENTS = ((16, 32, 48), (32, 32, 32))
+# Where little else is free: further sizes, many with an extent of 1, which some rules fix.
+FURTHER_EXTENTS = (
+    *((2, 3, 5), (9, 17, 3), (4, 6, 8), (1, 9, 4), (6, 1, 5), (3, 4, 1), (16, 8, 5), (1, 1, 7)),
+    *((1, 16, 3), (1, 3, 8), (1, 5, 2), (1, 8, 16), (1, 17, 7), (1, 2, 9), (1, 4, 6), (1, 6, 3)),
+    *(
+        (13, 2, 4),
+        (2, 13, 6),
+        (11, 5, 3),
+        (3, 11, 4),
+        (15, 3, 2),
+        (9, 9, 9),
+        (1, 13, 5),
+        (1, 10, 3),
+    ),
+)
+FURTHER_FP8_EXTENTS = (
+    *((16, 16, 16), (48, 16, 32), (64, 32, 16), (16, 48, 64), (80, 16, 16), (32, 64, 16)),
+    *((16, 80, 32), (48, 48, 16), (64, 16, 48), (96, 16, 16), (16, 16, 96), (32, 48, 64)),
+)
+FURTHER_SCALARS = (3.0, 0.75, -0.5, 10.0, 1e-3, 7.5, 100.0, -2.0, 0.1, 1.5)
 PAD, FP8_PAD = 3, 16
 
 
@@ -140,11 +160,11 @@ def _extents(run: Completion, op: OpNode, *, fp8: bool) -> None:
     batch = op.fields["batch_count"]
     run.pick(
         _axis(op, "batch_count"),
-        [Candidate(str(count), ((batch, run.binding.number(count)),)) for count in (1, 3)],
+        [Candidate(str(count), ((batch, run.binding.number(count)),)) for count in batches(run)],
     )
     fixed = _fixed_extents(run, op)
     candidates = []
-    for sizes in FP8_EXTENTS if fp8 else EXTENTS:
+    for sizes in extents(run, fp8=fp8):
         merged = [fixed.get(name, size) for name, size in zip("mnk", sizes, strict=True)]
         bindings = tuple(
             (op.fields[name], run.binding.number(size))
@@ -155,6 +175,17 @@ def _extents(run: Completion, op: OpNode, *, fp8: bool) -> None:
     if any(candidate.bindings for candidate in candidates):
         unique = {candidate.label: candidate for candidate in candidates}
         run.pick(_axis(op, "m x n x k"), list(unique.values()), _axis(op, "types"))
+
+
+def extents(run: Completion, *, fp8: bool = False) -> tuple[tuple[int, int, int], ...]:
+    """(m, n, k) to try, the default first."""
+    usual, further = (FP8_EXTENTS, FURTHER_FP8_EXTENTS) if fp8 else (EXTENTS, FURTHER_EXTENTS)
+    return (*usual, *further) if run.wide else usual
+
+
+def batches(run: Completion) -> tuple[int, ...]:
+    """Batch counts to try."""
+    return (1, 3, 2, 4) if run.wide else (1, 3)
 
 
 def _fixed_extents(run: Completion, op: OpNode) -> dict[str, int]:
@@ -180,7 +211,8 @@ def _fixed_extents(run: Completion, op: OpNode) -> dict[str, int]:
 def _scalars(run: Completion, op: OpNode) -> None:
     for name, values in (("beta", BETAS), ("alpha", ALPHAS)):
         node = op.fields[name]
-        tried = dict.fromkeys((*values, *guard_values(run.graph, node)))
+        further = FURTHER_SCALARS if run.wide else ()
+        tried = dict.fromkeys((*values, *guard_values(run.graph, node), *further))
         run.pick(
             _axis(op, name),
             [Candidate(spell(value), ((node, run.scalar(value)),)) for value in tried],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import zlib
 from collections.abc import Callable, Mapping, Sequence
 
 from rulecheck.dialects import Vocabulary
@@ -23,6 +24,7 @@ from rulecheck.records import (
     PointwiseStep,
     ReduceStep,
     Step,
+    TermTable,
     ValueSpec,
 )
 
@@ -145,10 +147,35 @@ class _Builder:
         out_access = fields.access("out_strides", shape)
         for value, access in zip(operands, accesses, strict=True):
             self.read(value, access.extent)
+        name = self._arithmetic(spec, fields)
         out = self._value(term, self.result(spec, fields, operands), math.prod(shape))
-        self.steps.append(
-            PointwiseStep(out, spec.name, tuple(operands), accesses, out_access, term)
-        )
+        self.steps.append(PointwiseStep(out, name, tuple(operands), accesses, out_access, term))
+
+    def _arithmetic(self, spec: OpSpec, fields: FieldReader) -> str:
+        """The row of the op table that says what is computed."""
+        if spec.arithmetic is None:
+            return spec.name
+        named = OPS.get(fields.string(spec.arithmetic))
+        if named is None or (named.family, named.inputs) != (spec.family, spec.inputs):
+            message = f"the elementwise op {fields.string(spec.arithmetic)!r} is not modelled"
+            raise Unplannable(FailureKind.UNSUPPORTED, message)
+        return named.name
+
+    def marker(self, term: int, spec: OpSpec, fields: FieldReader, operands: list[int]) -> None:
+        """Mark a buffer: no step, the value is the operand itself."""
+        shape = fields.shape("shape")
+        self.read(operands[0], fields.access("strides.0", shape).extent)
+        said, held = self.result(spec, fields, operands), self.values[operands[0]].dtype
+        if said.storage is not held.storage:
+            message = f"a {spec.name.lower()} says {said.value} of a buffer that holds {held.value}"
+            raise Unplannable(FailureKind.ILLEGAL, message)
+        self.value_of[term] = operands[0]
+
+    def opaque(self, term: int, spec: OpSpec, fields: FieldReader, operands: list[int]) -> None:
+        """Take the result of an op that is not modelled for an input of the graph."""
+        value = self._value(term, self.result(spec, fields, operands), 0)
+        text = TermTable(tuple(self.nodes)).show(term, limit=1 << 16)
+        self.leaves.append(InputSpec(value, f"custom#{zlib.crc32(text.encode()):08x}"))
 
     def reduce(self, term: int, spec: OpSpec, fields: FieldReader, operands: list[int]) -> None:
         """Lower a reduction over one axis."""
@@ -251,4 +278,6 @@ _LOWER: dict[str, Callable[[_Builder, int, OpSpec, FieldReader, list[int]], None
     "fill": _Builder.fill,
     "matmul": _Builder.matmul,
     "gemm": _Builder.gemm,
+    "marker": _Builder.marker,
+    "opaque": _Builder.opaque,
 }

@@ -104,6 +104,13 @@ class FieldReader:
             raise Unplannable(FailureKind.UNSUPPORTED, message)
         return found
 
+    def string(self, name: str) -> str:
+        """A text literal."""
+        value = self._reader.nodes[self._terms[name]].value
+        if not isinstance(value, str):
+            raise Unplannable(FailureKind.UNSUPPORTED, f"{self._op}: {name} is no text")
+        return value
+
     def scalar(self, name: str) -> float:
         """A float literal."""
         value = self._reader.nodes[self._terms[name]].value

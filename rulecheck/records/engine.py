@@ -22,7 +22,8 @@ class LoadRequest(msgspec.Struct, frozen=True, tag=True):
     """Load a dialect's declarations (trusted text) and one rule file (bytes, not trusted).
 
     ``context`` are (path, bytes) of files that declare what this one uses. Their declarations and
-    rows are loaded too, and those of their rules that only derive facts.
+    rows are loaded too, and those of their rules that only derive facts; with ``whole`` all of
+    their rules.
     """
 
     dialect_text: str
@@ -31,6 +32,7 @@ class LoadRequest(msgspec.Struct, frozen=True, tag=True):
     data: bytes
     limits: Limits
     context: tuple[tuple[str, bytes], ...] = ()
+    whole: bool = False
 
 
 class LoadReply(msgspec.Struct, frozen=True, tag=True):
@@ -40,18 +42,27 @@ class LoadReply(msgspec.Struct, frozen=True, tag=True):
 
 
 class InstanceBatch(msgspec.Struct, frozen=True):
-    """Ground graphs over one node table. ``roots[j]`` are the term ids that instance j inserts."""
+    """Ground graphs over one node table. ``roots[j]`` are the term ids that instance j inserts.
+
+    ``unions`` are pairs of graph terms that are put into one class, as other rules would have.
+    """
 
     nodes: tuple[Node, ...]
     roots: tuple[tuple[int, ...], ...]
+    unions: tuple[tuple[int, int], ...] = ()
 
 
 class MatchRequest(msgspec.Struct, frozen=True, tag=True):
-    """Apply one rule of the loaded file (by position in ``RuleFile.rules``) to a batch."""
+    """Apply one rule of the loaded file (by position in ``RuleFile.rules``) to a batch.
+
+    ``before`` are rules that are applied first, in order, by their position in the file's rules
+    followed by its neighbours.
+    """
 
     rule: int
     batch: InstanceBatch
     limits: Limits
+    before: tuple[int, ...] = ()
 
 
 class Member(msgspec.Struct, frozen=True):

@@ -195,8 +195,8 @@ class RuleFile(msgspec.Struct, frozen=True):
     """A file's content after parsing. A rule named by a problem is absent from ``rules``.
 
     ``facts`` are ground rows that the dialect and the file add to relations at top level.
-    ``directives`` are
-    the ``; RULECHECK-KEY: value`` header lines, in order.
+    ``directives`` are the ``; RULECHECK-KEY: value`` header lines, in order. ``neighbours`` are
+    rules of the files that it was loaded with; they are applied, but not judged.
     """
 
     path: str
@@ -206,3 +206,4 @@ class RuleFile(msgspec.Struct, frozen=True):
     directives: tuple[tuple[str, str], ...]
     problems: tuple[Problem, ...]
     sha256: str
+    neighbours: tuple[Rule, ...] = ()

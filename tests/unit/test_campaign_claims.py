@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from rulecheck.campaign.claims import Claim, directions, examine, failed, find_stamps
+from rulecheck.campaign.claims import Claim, directions, examine, failed
+from rulecheck.campaign.facts import find_stamps
 from rulecheck.explain import ENTRIES
 from rulecheck.instantiate import Instance
 from rulecheck.records import DType, Failure, FailureKind, Member, Stage, Verdict
-from tests.luminal_rules import first_rule
+from tests.luminal_rules import dialect, first_rule
 from tests.luminal_terms import VOCABULARY, Graph
 
 HERE = Instance((), (), ())
@@ -91,9 +92,20 @@ def test_tf32_is_f32_in_memory() -> None:
     assert claim(graph, graph.cast(leaf, 4, F32), graph.cast(leaf, 4, DType.TF32)).evidence is None
 
 
-def test_terms_that_are_no_graphs_are_not_judged() -> None:
+def test_sizes_and_strides_are_compared_as_numbers() -> None:
     graph = Graph()
     made = claim(graph, graph.number(3), graph.number(4))
+    assert made.evidence is not None
+    assert (made.evidence.verdict, made.evidence.code) == (Verdict.MISMATCH, "RC301")
+    sum_ = graph.add("MAdd", graph.number(1), graph.number(2))
+    made = claim(graph, graph.number(3), sum_)
+    assert made.evidence is not None
+    assert (made.evidence.verdict, made.evidence.compared) == (Verdict.AGREES, 6)
+
+
+def test_terms_that_are_no_graphs_and_no_numbers_are_not_judged() -> None:
+    graph = Graph()
+    made = claim(graph, graph.add("F32"), graph.add("Bf16"))
     assert made.evidence is not None
     assert (made.evidence.verdict, made.evidence.code) == (Verdict.UNSUPPORTED, "RC412")
 
@@ -148,7 +160,8 @@ def stamps(head: str) -> list[tuple[str, str]]:
         "?n": graph.number(4),
         "?t": graph.add("Bf16"),
     }
-    found = find_stamps(rule, bindings, graph, "dtype")
+    declared = {item.name: item for item in dialect().declarations}
+    found = find_stamps(rule, bindings, graph, "dtype", declared)
     return [(graph.show(term), graph.show(kind)) for term, kind in found]
 
 

@@ -42,9 +42,9 @@ def answering(bench: Bench, monkeypatch: pytest.MonkeyPatch, change: object) -> 
     """Let every answer of the engine pass through ``change(batch, reply)``."""
     original = bench.shop.match
 
-    def match(rule: int, batch: InstanceBatch) -> Match:
+    def match(rule: int, batch: InstanceBatch, before: tuple[int, ...] = ()) -> Match:
         assert callable(change)
-        reply: Match = change(batch, original(rule, batch))
+        reply: Match = change(batch, original(rule, batch, before))
         return reply
 
     monkeypatch.setattr(bench.shop, "match", match)

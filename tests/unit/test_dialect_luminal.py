@@ -82,6 +82,10 @@ def test_fields_have_the_sorts_that_their_roles_want(declared: dict[str, Declara
                 assert sort == "DType", (name, field)
             elif lists.fullmatch(field):
                 assert sort == "EList", (name, field)
+            elif field == "op":
+                assert sort == "String", (name, field)
+            elif field == "id":
+                assert sort == "i64", (name, field)
             elif field in ("alpha", "beta", "value"):
                 assert sort == "f64", (name, field)
             elif field.endswith(("_layout", "_order", "_type", "epilogue", "scale_dtype")):

@@ -143,7 +143,7 @@ def test_cyclic_classes_are_read_back() -> None:
         assert all(reply.united)
 
 
-def test_terms_that_instances_share_do_not_count_as_theirs() -> None:
+def test_a_match_of_shared_terms_alone_lies_in_every_instance_that_has_them() -> None:
     text = '(rule ((= ?n (N ?i))) ((union ?n (Plus ?n (Z)))) :name "numbers")'
     terms = Terms()
     batch = terms.batch(
@@ -153,7 +153,18 @@ def test_terms_that_instances_share_do_not_count_as_theirs() -> None:
     )
     reply = match(text, batch)
     owners = [(shown(reply, firing)["?i"], firing.instance) for firing in reply.firings]
-    assert sorted(owners) == [("7", None), ("8", 2)]
+    assert sorted(owners) == [("7", 0), ("7", 1), ("8", 2)]
+
+
+def test_terms_that_instances_share_do_not_count_where_others_tell() -> None:
+    text = '(rule ((= ?c (Cast ?x ?n ?t)) (= ?n (N ?i))) ((union ?c ?c)) :name "casts")'
+    terms = Terms()
+    batch = terms.batch(
+        terms.cast(terms.leaf(0), terms.number(7), "F16"),
+        terms.cast(terms.leaf(1), terms.number(7), "F16"),
+    )
+    owners = [firing.instance for firing in match(text, batch).firings]
+    assert sorted(owners, key=str) == [0, 1]
 
 
 def test_a_rule_without_union_has_no_members() -> None:

@@ -33,8 +33,8 @@ def unsupported(graph: Graph, root: int, words: str) -> None:
 
 def test_an_op_outside_the_dialect_is_unsupported() -> None:
     graph = Graph()
-    root = graph.op(graph.add("FusionStart", graph.dtype(DType.F32)), graph.leaf("a"))
-    unsupported(graph, root, "the op FusionStart is not in the dialect luminal")
+    root = graph.op(graph.add("KernelQuantF8", graph.dtype(DType.F32)), graph.leaf("a"))
+    unsupported(graph, root, "the op KernelQuantF8 is not in the dialect luminal")
 
 
 def test_a_term_that_is_no_graph_is_unsupported() -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import functools
 import importlib.resources
 
+from rulecheck.dialects.encoding import Encoding
 from rulecheck.dialects.luminal.launch import issue
-from rulecheck.dialects.vocabulary import Encoding, OpBinding, Vocabulary
+from rulecheck.dialects.luminal.meanings import MEANINGS
+from rulecheck.dialects.vocabulary import OpBinding, Vocabulary
 from rulecheck.records import DType
 
 
@@ -22,6 +24,7 @@ def _names(text: str) -> tuple[str, ...]:
 
 _BINARY = _names("shape strides.0 strides.1 out_strides")
 _UNARY = _names("shape strides.0 out_strides")
+_MARKER = _names("shape strides.0 dtype")
 _REDUCE = _names("shape iters strides iter_stride out_strides")
 _MATMUL = _names(
     "out_shape mul_shape k lhs_strides rhs_strides sum_input_strides sum_iter_stride "
@@ -91,10 +94,16 @@ VOCABULARY = Vocabulary(
         **{name: OpBinding(name, _REDUCE) for name in ("Sum", "Max")},
         "Cast": OpBinding("Cast", ("size", "dtype")),
         "Constant": OpBinding("Constant", ("value",)),
+        "ConstantF64": OpBinding("ConstantF64", ("value",)),
+        "CudaUnaryElementwise": OpBinding("Unary", ("op", *_UNARY, "dtype")),
+        "CudaBinaryElementwise": OpBinding("Binary", ("op", *_BINARY, "dtype")),
+        **{name: OpBinding("Marker", _MARKER) for name in ("FusionStart", "FusionEnd")},
+        "CustomOpKind": OpBinding("Opaque", ("id", "dtype")),
         "GenericMatmul": OpBinding("Matmul", _MATMUL),
         "cublaslt": OpBinding("Gemm", _GEMM),
         "cublaslt_scaled": OpBinding("ScaledGemm", _GEMM),
     },
     launch=issue,
     compute_names=("default", "32F", "64F", "32F_FAST_16BF", "32F_FAST_TF32"),
+    meanings=MEANINGS,
 )
