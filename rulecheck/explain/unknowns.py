@@ -38,8 +38,8 @@ ENTRIES = (
         "RC404",
         "the rule fires, and what it adds or removes claims nothing",
         ("unsupported",),
-        "The rule only adds rows to relations of which the dialect does not say what they state, or "
-        "removes terms from classes in which nothing else is left to compare them with.",
+        "The rule only adds rows to relations of which the dialect does not say what they state, "
+        "or removes terms from classes in which nothing else is left to compare them with.",
         "There is nothing to compare, so nothing was shown about it.",
         "Check it together with the rules that use its rows, or give the relation a meaning in the "
         "dialect.",
