@@ -49,7 +49,7 @@ class Claim:
     """A member and what it replaces: ids in ``nodes``, and either evidence or plans to run.
 
     ``ordinal`` numbers the claims of one instance; ``span`` is where the rule makes a claim that is
-    no union.
+    no union; ``removal``: the original is taken out of its class, the member is what stays.
     """
 
     instance: Instance
@@ -61,6 +61,7 @@ class Claim:
     evidence: Evidence | None = None
     plans: Comparable | None = None
     span: Span | None = None
+    removal: bool = False
 
     @property
     def inside(self) -> bool:
@@ -217,6 +218,23 @@ def _last_call(built: Plan) -> GemmCall | None:
         if isinstance(step, GemmStep):
             return step.call
     return None
+
+
+def left_over(evidence: Evidence) -> Evidence:
+    """What a comparison says of a removal.
+
+    Both terms were one class before, by rules that answer for it: a rounding in what stays is
+    theirs, and is told; only wrong numbers would make the removal wrong.
+    """
+    if evidence.verdict is not Verdict.ROUNDING_ADDED:
+        return evidence
+    return msgspec.structs.replace(
+        evidence,
+        verdict=Verdict.ROUNDING_ELIDED,
+        code="RC303",
+        message=f"what is removed skips a rounding of what stays: {'; '.join(evidence.roundings)}",
+        hint="the removal is harmless; look at the rule that united the two",
+    )
 
 
 def stamped(claim: Claim, vocabulary: Vocabulary, stamps: Sequence[tuple[int, int]]) -> Evidence:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from rulecheck import contract, plan
-from rulecheck.campaign.claims import Claim, failed, with_calls
+from rulecheck.campaign.claims import Claim, failed, left_over, with_calls
 from rulecheck.campaign.leftsides import (
     MADE_BY,
     LeftSide,
@@ -220,7 +220,8 @@ class RuleRun:
             if isinstance(answer, Failure):
                 item.evidence = failed(answer, Stage.BOUND)
             else:
-                item.evidence = with_calls(answer.evidence, plans)
+                evidence = left_over(answer.evidence) if item.removal else answer.evidence
+                item.evidence = with_calls(evidence, plans)
         return [self.result(item) for item in trial.claims]
 
     def result(self, item: Claim) -> CaseResult:

@@ -198,7 +198,7 @@ class Application:
                 claims.append(Claim(instance, member.union, 0, nodes, original, new))
         for span, term in gone:
             claims += [
-                Claim(instance, 0, 0, nodes, term, other, span=span)
+                Claim(instance, 0, 0, nodes, term, other, span=span, removal=True)
                 for other in _mates(term, chunk.pairs[firing.instance])
             ]
         for claim in claims:

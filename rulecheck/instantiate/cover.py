@@ -186,9 +186,18 @@ class _Search:
             message = "the left side names no op, so it describes no graph"
             raise DeadEnd(message, Cause.UNKNOWN_OP)
         run.type_leaves()
+        # Library matmuls decide sizes, so reductions are sized only after them.
+        core = [op for op in ops if op.spec.family == "gemm"]
+        rest = [op for op in ops if op.spec.family != "gemm"]
         for op in ops:
-            PREPARE.get(op.spec.family, _nothing)(run, op)
-        for op in ops:
+            if op.spec.family != "reduce":
+                PREPARE.get(op.spec.family, _nothing)(run, op)
+        for op in core:
+            ROLES[op.spec.family](run, op)
+        for op in rest:
+            if op.spec.family == "reduce":
+                PREPARE["reduce"](run, op)
+        for op in rest:
             ROLES[op.spec.family](run, op)
         complete_loose(run)
         roots, unions = run.finish()

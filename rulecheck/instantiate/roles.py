@@ -50,17 +50,13 @@ def complete_matmul(run: Completion, op: OpNode) -> None:
     )
     run.same_dtype(run.dtype_of(op.node), fields["dtype"], f"the type of {op.key}")
     candidates = []
-    sizes = [*EXTENTS, FP8_EXTENTS[0]]
-    sizes += [size for size in extents(run) if size not in sizes]
-    for batch in ((), *((count,) for count in batches(run) if count > 1)):
-        for m, n, k in sizes:
-            out = (*batch, m, n)
-            bindings = (
-                (fields["out_shape"], run.shape_term(out)),
-                (fields["mul_shape"], run.shape_term((*out, k))),
-                (fields["k"], run.binding.number(k)),
-            )
-            candidates.append(Candidate("x".join(map(str, (*out, k))), bindings))
+    for out, k in _matmul_sizes(run, op):
+        bindings = (
+            (fields["out_shape"], run.shape_term(out)),
+            (fields["mul_shape"], run.shape_term((*out, k))),
+            (fields["k"], run.binding.number(k)),
+        )
+        candidates.append(Candidate("x".join(map(str, (*out, k))), bindings))
     run.pick(f"{op.key}.shape", candidates)
     out = _shape(run, fields["out_shape"])
     k = run.known(fields["k"])
@@ -79,6 +75,20 @@ def complete_matmul(run: Completion, op: OpNode) -> None:
     )
     _pick_strides(run, op, "out_strides", list(_writes(out)))
     run.views[run.graph.find(op.node)] = [View(out, _strides(run, fields["out_strides"], out))]
+
+
+def _matmul_sizes(run: Completion, op: OpNode) -> Iterator[tuple[tuple[int, ...], int]]:
+    """(shape of the result, k) to try: what another op has decided, else any."""
+    known = run.binding.ground(op.fields["out_shape"])
+    depth = run.number(op.fields["k"])
+    if known is not None and depth is not None:
+        yield _shape(run, op.fields["out_shape"]), depth
+        return
+    sizes = [*EXTENTS, FP8_EXTENTS[0]]
+    sizes += [size for size in extents(run) if size not in sizes]
+    for batch in ((), *((count,) for count in batches(run) if count > 1)):
+        for m, n, k in sizes:
+            yield (*batch, m, n), k
 
 
 def _matmul_operand(
