@@ -24,6 +24,7 @@ from rulecheck.records import (
     FailureKind,
     Finding,
     Problem,
+    Rule,
     RuleFile,
     Severity,
     Stage,
@@ -40,7 +41,24 @@ def judge_rule(run: RuleRun) -> Finding:
     results = run.judge(trial)
     if not results:
         return _silent(run, trial)
-    return _summarize(run, trial, results)
+    return summarize(run, trial, results)
+
+
+def found_in_pair(run: RuleRun, producer: Rule, claim: Claim, result: CaseResult) -> Finding:
+    """A wrong member that a rule adds only after another one, each right by itself."""
+    finding = _finding(run, result.evidence, None, [result])
+    first = f"{producer.name} ({producer.span.file}:{producer.name_span.line})"
+    return msgspec.structs.replace(
+        finding,
+        after=producer.name,
+        message=f"after {first}: {finding.message}",
+        hint="each of the two rules is right by itself: see what the second takes for granted of "
+        "what the first adds",
+        field_span=claim.span
+        or point_at(run.rule, result.case.union, result.evidence, run.shop.vocabulary),
+        counterexample=_counterexample(run, claim, result),
+        blame=(producer.name, run.rule.name),
+    )
 
 
 _NO_INSTANCE = {
@@ -141,7 +159,8 @@ def _engine_failure(failure: Failure) -> Evidence:
     )
 
 
-def _summarize(run: RuleRun, trial: Trial, results: Sequence[CaseResult]) -> Finding:
+def summarize(run: RuleRun, trial: Trial, results: Sequence[CaseResult]) -> Finding:
+    """All cases of a rule as one finding."""
     order = sorted(range(len(results)), key=lambda index: _rank(results[index], index))
     chosen = results[order[0]]
     evidence = chosen.evidence
@@ -204,7 +223,7 @@ def _finding(
     ratios = [item.evidence.error_over_bound for item in results if item.evidence.compared]
     return Finding(
         rule=rule.name,
-        file=run.file.path,
+        file=rule.span.file,
         span=rule.name_span,
         verdict=evidence.verdict,
         severity=severity(evidence.verdict, strict_rounding=run.shop.settings.strict_rounding),

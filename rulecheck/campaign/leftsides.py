@@ -7,7 +7,8 @@ from collections import deque
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from rulecheck.instantiate import Instance, Instances, rows, with_fact
+from rulecheck.dialects import Vocabulary
+from rulecheck.instantiate import Instance, Instances, rows, with_fact, with_op
 from rulecheck.records import Call, Change, Holds, Rule, RuleFile, Union
 
 # The axis on which a case says which other rules made its graph.
@@ -137,3 +138,23 @@ def _producers(rule: Rule, file: RuleFile) -> dict[str, list[tuple[int, Rule]]]:
         for name in dict.fromkeys(row.fn for row in rows(other)):
             found.setdefault(name, []).append((position, other))
     return found
+
+
+def pair_sides(
+    consumer: Rule, producer: Rule, position: int, vocabulary: Vocabulary
+) -> Iterator[LeftSide]:
+    """Left sides of a rule in which another one, applied before, makes an op or a row of it.
+
+    Args:
+        consumer: the rule that is applied last.
+        producer: the rule that is applied first.
+        position: that rule's position among the rules of the file and its neighbours.
+        vocabulary: the dialect.
+    """
+    added = {row.fn for row in rows(producer)}
+    made = [*with_op(consumer, producer, vocabulary, f"p{position}")]
+    for fact in consumer.body:
+        if isinstance(fact, Holds) and isinstance(fact.expr, Call) and fact.expr.fn in added:
+            made += with_fact(consumer, fact, producer, f"p{position}")
+    for number, rule in enumerate(made):
+        yield LeftSide(rule, f"{producer.name}#{number}", (position,))

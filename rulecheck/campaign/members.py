@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 
 from rulecheck import contract, plan
@@ -13,6 +14,7 @@ from rulecheck.campaign.leftsides import (
     joined,
     labelled,
     left_sides,
+    pair_sides,
 )
 from rulecheck.campaign.places import called
 from rulecheck.campaign.trial import Application, Trial
@@ -58,10 +60,11 @@ class RuleRun:
     ) -> None:
         """Prepare the rule at position ``index`` of a file loaded with ``context``."""
         self.context = context
+        self.producer: int | None = None  # of a pair: the rule that is applied before
         self.shop = shop
         self.file = file
         self.index = index
-        self.rule: Rule = file.rules[index]
+        self.rule: Rule = (*file.rules, *file.neighbours)[index]
         self.table = TermTable()
         self.setting = Setting(
             vocabulary=shop.vocabulary,
@@ -83,11 +86,27 @@ class RuleRun:
             preferences: labels to prefer, by axis.
             only: return just the one that they lead to.
         """
-        by = (preferences or {}).get(MADE_BY, "")
-        tables = frozenset(self.setting.rows)
-        left = find_left_side(self.rule, by, self.file, tables) or LeftSide(self.rule)
-        search = self._search(left)
+        left = self.left_side(preferences or {})
+        if left is None:
+            reason = "no rule makes what the case was built with"
+            return dataclasses.replace(NO_INSTANCES, reason=reason, cause=Cause.GAP)
+        search = self.search(left)
         return labelled(search.one(preferences or {}) if only else search.cover(ENOUGH), left)
+
+    def left_side(self, choices: Mapping[str, str]) -> LeftSide | None:
+        """The left side that a case was built from."""
+        by = choices.get(MADE_BY, "")
+        if self.producer is None:
+            return find_left_side(self.rule, by, self.file, frozenset(self.setting.rows))
+        rules = (*self.file.rules, *self.file.neighbours)
+        sides = pair_sides(self.rule, rules[self.producer], self.producer, self.shop.vocabulary)
+        return next((left for left in sides if left.by == by), None)
+
+    def other(self, position: int) -> RuleRun:
+        """Another rule of the same program, over the same terms."""
+        twin = RuleRun(self.shop, self.file, position, self.context)
+        twin.table, twin.setting = self.table, self.setting
+        return twin
 
     def underived(self) -> list[str]:
         """Relations and functions in the body that only other rules could fill."""
@@ -149,9 +168,9 @@ class RuleRun:
 
     def _try(self, left: LeftSide, trial: Trial) -> None:
         """Apply the rule to one left side, until enough instances have fired or none are left."""
-        search = self._search(left)
+        search = self.search(left)
         own = left.rule is self.rule
-        application, known = self._application(left), 0
+        application, known = self.application(left), 0
         for _ in range(MAX_ROUNDS):
             missing = ENOUGH - trial.reached
             limit = MAX_INSTANCES if own and self._holds_graph() else known + missing
@@ -168,16 +187,18 @@ class RuleRun:
                 return
             known = len(found.instances)
 
-    def _search(self, left: LeftSide) -> Instantiation:
+    def search(self, left: LeftSide) -> Instantiation:
+        """The instances of one left side."""
         return Instantiation(left.rule, signatures(self.file), self.setting, self.flaw)
 
     def apply(self, instances: Instances, left: LeftSide | None = None) -> Trial:
         """Let the engine apply the rule to every instance; plan and check each member."""
         trial = Trial(instances)
-        self._application(left).run(instances.instances, trial)
+        self.application(left).run(instances.instances, trial)
         return trial
 
-    def _application(self, left: LeftSide | None) -> Application:
+    def application(self, left: LeftSide | None) -> Application:
+        """The rule, ready to be applied to instances of a left side."""
         before = left.before if left is not None else ()
         return Application(
             self.shop,
@@ -229,7 +250,7 @@ class RuleRun:
         assert item.evidence is not None
         case = Case(
             dialect=self.shop.vocabulary.name,
-            file=self.file.path,
+            file=self.rule.span.file,
             rule=self.rule.name,
             text_hash=self.rule.text_hash,
             choices=item.instance.deviations,

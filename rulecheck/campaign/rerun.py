@@ -33,7 +33,7 @@ def replay(subject: str, settings: Settings) -> Replay:
     )
     with Workshop(settings) as shop:
         try:
-            file = shop.load(case.file, case.context)
+            file = shop.load(case.file, case.context, whole=bool(case.pair))
         except OSError as error:
             raise UserError(
                 f"the case belongs to {case.file}, which cannot be read: {error.strerror}",
@@ -72,13 +72,15 @@ def _rerun(shop: Workshop, file: RuleFile, case: Case) -> Replay:
             f"its rules are: {', '.join(names) or 'none'}",
         )
     run = RuleRun(shop, file, names.index(case.rule), case.context)
+    if case.pair:
+        run.producer = _producer(file, case)
     instances = run.instances(dict(case.choices), only=True)
     if not instances.instances:
         raise UserError(
             f"the rule {case.rule!r} no longer matches this case: {instances.reason}",
             "the rule has changed since; run check on the file",
         )
-    trial = run.apply(instances)
+    trial = run.apply(instances, run.left_side(dict(case.choices)))
     member = _member(run, trial, case)
     (result,) = [item for item in run.judge(trial) if item.case.ordinal == case.ordinal]
     judged = run.numbers(member, ELEMENTS)
@@ -97,6 +99,18 @@ def _rerun(shop: Workshop, file: RuleFile, case: Case) -> Replay:
         fields=_fields(evidence.original_call, evidence.member_call),
         operands=judged.operands if judged is not None else (),
         elements=judged.elements if judged is not None else (),
+    )
+
+
+def _producer(file: RuleFile, case: Case) -> int:
+    """The position of the rule that the case applies first."""
+    rules = (*file.rules, *file.neighbours)
+    for position, rule in enumerate(rules):
+        if (rule.span.file, rule.name) == case.pair:
+            return position
+    raise UserError(
+        f"the case applies {case.pair[-1]!r} first, and {case.pair[0]} has no such rule",
+        "the rule has changed since; run check on the files",
     )
 
 

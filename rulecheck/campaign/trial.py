@@ -86,7 +86,7 @@ class Application:
         self.shop = shop
         self.file = file
         self.index = index
-        self.rule: Rule = file.rules[index]
+        self.rule: Rule = (*file.rules, *file.neighbours)[index]
         self.table = table
         self.before = before
         self.declared = signatures(file)

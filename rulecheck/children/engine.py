@@ -64,7 +64,9 @@ class Engine:
                 limit_request(request.limits.seconds, request.limits.memory_bytes)
                 if self._program is None:
                     return Failure(FailureKind.CRASH, "The engine process has no file loaded.")
-                return self._open(self._program, self._repeated[request.rule]).match(request)
+                own = request.rule < len(self._repeated)
+                left_out = self._repeated[request.rule] if own else frozenset[int]()
+                return self._open(self._program, left_out).match(request)
             case CanaryRequest():
                 return ask_canary(self._version)
 

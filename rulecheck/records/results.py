@@ -149,7 +149,8 @@ class Case(msgspec.Struct, frozen=True):
     """All that replay needs. ``choices`` holds only the axes that differ from their default.
 
     ``union`` is the position among the rule's unions, ``ordinal`` that among the claims which the
-    rule makes on the graph. ``context`` are the files that the rule's file relies on.
+    rule makes on the graph. ``context`` are the files that the rule's file relies on. ``pair``
+    names the rule that was applied before: (file, name), or nothing.
     """
 
     dialect: str
@@ -162,6 +163,7 @@ class Case(msgspec.Struct, frozen=True):
     union: int = 0
     ordinal: int = 0
     context: tuple[str, ...] = ()
+    pair: tuple[str, ...] = ()
 
 
 class CaseResult(msgspec.Struct, frozen=True):
@@ -193,7 +195,10 @@ class Lint(msgspec.Struct, frozen=True):
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """The verdict on one rule (or on a whole file, ``rule`` None, when it cannot be read)."""
+    """The verdict on one rule (or on a whole file, ``rule`` None, when it cannot be read).
+
+    ``after`` names the rule that has to be applied before, where the two are wrong only together.
+    """
 
     rule: str | None
     file: str
@@ -215,10 +220,23 @@ class Finding(msgspec.Struct, frozen=True):
     counterexample: Counterexample | None = None
     blame: tuple[str, ...] = ()
     lints: tuple[Lint, ...] = ()
+    after: str | None = None
+
+
+class PairCount(msgspec.Struct, frozen=True):
+    """Pairs of rules that were applied one after the other: tried, cases judged, found wrong."""
+
+    tried: int = 0
+    cases: int = 0
+    wrong: int = 0
 
 
 class Report(msgspec.Struct, frozen=True):
-    """Everything one run has to say; every format is printed from it."""
+    """Everything one run has to say; every format is printed from it.
+
+    ``pairs`` counts the pairs of rules that were tried together; findings on pairs are among the
+    others, and name both rules.
+    """
 
     tool: str
     environment: tuple[tuple[str, str], ...]
@@ -228,6 +246,7 @@ class Report(msgspec.Struct, frozen=True):
     elapsed_s: float
     files: int
     strict_rounding: bool = False
+    pairs: PairCount = PairCount()
 
 
 class Settings(msgspec.Struct, frozen=True):

@@ -59,6 +59,7 @@ def _summary(report: Report) -> dict[str, object]:
         "elapsed_s": summary.elapsed_s,
         "files": report.files,
         "rounding": "strict" if report.strict_rounding else "lenient",
+        "pairs": report.pairs,
     }
 
 
@@ -67,6 +68,7 @@ def _rule(finding: Finding) -> dict[str, object]:
     example = finding.counterexample
     return {
         "name": finding.rule,
+        "after": finding.after,
         "file": finding.file,
         "line": span.line,
         "column": span.column,

@@ -8,7 +8,7 @@ from rulecheck.records import Finding, Report, Severity, Span
 
 
 class Summary(NamedTuple):
-    """The totals of a run. ``rules`` leaves out files that could not be read."""
+    """The totals of a run. ``rules`` leaves out files that could not be read, and pairs."""
 
     rules: int
     errors: int
@@ -22,11 +22,14 @@ def summarize(report: Report) -> Summary:
     """Count the findings of ``report`` by severity."""
     severities = [finding.severity for finding in report.findings]
     return Summary(
-        rules=sum(finding.rule is not None for finding in report.findings),
+        rules=sum(
+            finding.rule is not None and finding.after is None for finding in report.findings
+        ),
         errors=severities.count(Severity.ERROR),
         warnings=severities.count(Severity.WARNING),
         inconclusive=severities.count(Severity.INCONCLUSIVE),
-        cases=sum(finding.cases for finding in report.findings),
+        cases=sum(finding.cases for finding in report.findings if finding.after is None)
+        + report.pairs.cases,
         elapsed_s=report.elapsed_s,
     )
 

@@ -33,7 +33,8 @@ def finding_block(finding: Finding, sources: Sources, style: Style) -> list[str]
     head = paint(safe(headline(finding)), finding.severity, color=style.color)
     lines = [f"{head}: {safe(finding.message)}", *sources.snippet(place(finding))]
     if finding.rule is not None:
-        lines += field("rule", finding.rule, style.width)
+        after = f" (after {finding.after})" if finding.after is not None else ""
+        lines += field("rule", finding.rule + after, style.width)
     example = finding.counterexample
     if example is not None:
         lines += evidence_lines(example.evidence, style.width)
@@ -97,8 +98,9 @@ def summary_line(report: Report) -> str:
     summary = summarize(report)
     if not report.findings:
         return f"nothing was checked: {count(report.files, 'file')}, no rule"
+    pairs = f" and {count(report.pairs.tried, 'pair')}" if report.pairs.tried else ""
     return (
-        f"{count(summary.rules, 'rule')} in {count(report.files, 'file')}: "
+        f"{count(summary.rules, 'rule')}{pairs} in {count(report.files, 'file')}: "
         f"{count(summary.errors, 'error')}, {count(summary.warnings, 'warning')}, "
         f"{summary.inconclusive:,} inconclusive; "
         f"{count(summary.cases, 'case')} in {summary.elapsed_s:.2f} s"

@@ -10,7 +10,8 @@ import pytest
 
 from rulecheck import campaign
 from rulecheck.campaign.findings import problem_finding, problem_findings
-from rulecheck.campaign.run import environment, usable_cores
+from rulecheck.campaign.crew import usable_cores
+from rulecheck.campaign.run import environment
 from rulecheck.campaign.workshop import Workshop, supported_types
 from rulecheck.errors import UserError
 from rulecheck.explain import ENTRIES
