@@ -124,6 +124,12 @@ GAPS = (
         r"(drop \(= 0 \(% \?m_extent|literal body 0 (8|16) ->)",
         "m % 16 is never not 0",
     ),
+    Survivor(
+        "fp8 product",
+        r"(drop \(= 0 \(% |literal body 0 16 ->)",
+        "extents that are no multiple of 16, behind casts of fp8",
+    ),
+    Survivor("fp8 product", r"drop \(= \?a_strides .*", "another layout behind a cast of fp8"),
     Survivor("fp8 scaled", r"drop \(cublaslt_fp8_f32_output_pair .*", "scales of wide operands"),
     Survivor(
         "mul sum", r"drop \(= \?full_strides .*", "a sum that reads the product in another order"
