@@ -125,9 +125,10 @@ def worst_elements(got: Floats, allowed: Allowed, count: int) -> list[int]:
     are both, half of the list is given to each.
     """
     with np.errstate(all="ignore"):
-        room = np.maximum(allowed.high - allowed.mid, allowed.mid - allowed.low)
         away = np.abs(got - allowed.mid)
-        score = np.nan_to_num(away - room, nan=np.inf, posinf=np.inf)
+        # How far past the end that lies on its side: an element that is inside is never worse.
+        past = np.where(got >= allowed.mid, got - allowed.high, allowed.low - got)
+        score = np.nan_to_num(past, nan=np.inf, posinf=np.inf)
     agreed = (got == allowed.mid) | (np.isnan(got) & np.isnan(allowed.mid))
     score = np.where(agreed, -np.inf, score)
     order = np.lexsort((np.nan_to_num(away, nan=np.inf), score))[::-1]

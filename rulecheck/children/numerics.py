@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -34,12 +35,13 @@ from rulecheck.records import (
     Verdict,
     WorstElement,
 )
-from rulecheck.verdict import Facts
+from rulecheck.verdict import Alternative, Common, Facts
 
 Floats = npt.NDArray[np.float64]
 
 RUN_TIMEOUT_S = 20.0
 _STAGES = {InputKind.INTEGERS: Stage.EXACT}
+_ACCUMULATOR = Accumulator()
 _SUMS = (GemmStep, MatmulStep, ReduceStep)
 
 
@@ -136,6 +138,7 @@ def _try(
         message = "a control failed: two runs of the graph on the same bytes differ"
         evidence = Evidence(Verdict.UNTRUSTED, Stage.CONTROL, "RC421", message)
         return _Trial(evidence, got, expected, float64, inputs)
+    pair = _Pair(original, inputs, member, member_inputs)
     facts = Facts(
         stage=stage,
         control=compare(_result(original, written), expected),
@@ -144,8 +147,10 @@ def _try(
         member_as_written=lambda: _expected(member, member_inputs),
         float64=float64,
         member_float64=lambda: _expected(member, member_inputs, unrounded=True),
-        alternatives=lambda: _alternatives(original, inputs),
-        member_roundings=oracle.name_narrowings(member),
+        common=functools.cache(pair.common),
+        alternatives=pair.alternatives,
+        lost=lambda: oracle.name_roundings(original, pair.lost()),
+        member_roundings=pair.member_roundings,
     )
     result_type = original.values[original.result].dtype
     seen = detectable(expected, dtypes.ulp(expected.mid, result_type))
@@ -167,16 +172,58 @@ def _result(plan: Plan, outcome: Outcome) -> Floats:
     return dtypes.decode(outcome.buffers[plan.result], plan.values[plan.result].dtype)
 
 
-def _expected(plan: Plan, inputs: tuple[bytes, ...], *, unrounded: bool = False) -> Allowed:
-    values = oracle.evaluate(plan, inputs, Accumulator(), unrounded=unrounded)
+def _expected(
+    plan: Plan,
+    inputs: tuple[bytes, ...],
+    accumulator: Accumulator = _ACCUMULATOR,
+    *,
+    skip: frozenset[int] = frozenset(),
+    unrounded: bool = False,
+) -> Allowed:
+    values = oracle.evaluate(plan, inputs, accumulator, skip=skip, unrounded=unrounded)
     return Allowed(*values[plan.result])
 
 
-def _alternatives(
-    plan: Plan, inputs: tuple[bytes, ...]
-) -> Iterator[tuple[tuple[str, ...], Allowed]]:
-    for names, result in oracle.alternatives(plan, inputs, Accumulator()):
-        yield names, Allowed(*result)
+class _Pair(NamedTuple):
+    """A graph and a member, each with its input bytes."""
+
+    original: Plan
+    inputs: tuple[bytes, ...]
+    member: Plan
+    member_inputs: tuple[bytes, ...]
+
+    def _sides(self) -> tuple[oracle.Side, oracle.Side]:
+        return (self.original, self.inputs), (self.member, self.member_inputs)
+
+    def _accumulator(self) -> Accumulator:
+        return oracle.common_accumulator(*self._sides(), _ACCUMULATOR)
+
+    def lost(self) -> tuple[int, ...]:
+        return oracle.lost_roundings(*self._sides())
+
+    def member_roundings(self) -> tuple[str, ...]:
+        """What the member rounds; a narrow product that is the graph's as well is not blamed."""
+        alike = self._accumulator() is not _ACCUMULATOR
+        own = oracle.name_roundings(self.member) if alike else ()
+        return own or oracle.name_narrowings(self.member)
+
+    def common(self) -> Common:
+        accumulator = self._accumulator()
+        in_f32, ours = (
+            each._replace(activation=0.0) for each in (accumulator.as_f32(), accumulator)
+        )
+        every, own = (frozenset(oracle.roundings(plan)) for plan in (self.original, self.member))
+        return Common(
+            written=_expected(self.original, self.inputs, accumulator),
+            member=_expected(self.member, self.member_inputs, accumulator),
+            written_freedom=_expected(self.original, self.inputs, in_f32, skip=every),
+            member_freedom=_expected(self.member, self.member_inputs, ours, skip=own),
+        )
+
+    def alternatives(self) -> Iterator[Alternative]:
+        accumulators = (_ACCUMULATOR, self._accumulator())
+        for found in oracle.alternatives(self.original, self.inputs, accumulators, self.lost):
+            yield Alternative(found.names, Allowed(*found.result), Allowed(*found.common))
 
 
 def _shown(got: Floats, expected: Allowed, stage: Stage) -> Evidence:

@@ -11,7 +11,7 @@ The plan must satisfy the contract: nothing here reads outside a buffer.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -19,7 +19,15 @@ from rulecheck import dtypes
 from rulecheck.oracle.indexing import Ints, access_offsets, reduction_offsets
 from rulecheck.oracle.intervals import Floats, Range, maximum, spread, truth
 from rulecheck.oracle.pointwise import POINTWISE
-from rulecheck.oracle.products import Accumulator, Arithmetic, gemm, matmul, sum_error
+from rulecheck.oracle.products import (
+    Accumulator,
+    Arithmetic,
+    Product,
+    gemm,
+    matmul,
+    product_of,
+    sum_error,
+)
 from rulecheck.records import (
     CastStep,
     DType,
@@ -92,6 +100,17 @@ def evaluate(
         for index, step in enumerate(plan.steps):
             _EVALUATE[type(step)](run, index, step)
     return tuple(run.ranges)
+
+
+def products(plan: Plan, inputs: tuple[bytes, ...]) -> Iterator[Product]:
+    """Every product of a plan, over operands without any rounding."""
+    ranges = list(evaluate(plan, inputs, Accumulator(), unrounded=True))
+    run = _Evaluation(plan, Accumulator(), frozenset(), unrounded=True)
+    for step in plan.steps:
+        if isinstance(step, GemmStep):
+            yield product_of(step, ranges, run.arithmetic(step.a, step.b))
+        elif isinstance(step, MatmulStep):
+            yield product_of(step, ranges, run.arithmetic(step.lhs, step.rhs))
 
 
 class _Evaluation:

@@ -21,11 +21,8 @@ F32_ROUNDOFF = 2.0**-24
 F64_ROUNDOFF = 2.0**-53
 # float64 evaluations below have relative errors of a few 2^-53; 2^-48 leaves room for sums.
 OUTWARD = 2.0**-48
-# Lipschitz constant of the tanh form of GELU: sup |g'| = 1.1290 (near x = 1.53).
-GELU_LIPSCHITZ = 1.13
-# Evaluation of GELU with unit roundoff u: 1 + tanh(x') loses up to u absolutely, times |x|/2, and
-# tanhf, the cubic and the products add a few units more.
-GELU_ROUNDINGS = 8
+# The tanh form of GELU falls up to here and rises from here on.
+GELU_TURN = -0.7524614220710163
 # Library functions (exp2f, log2f, sinf, division) are within 2 ulp; 4 ulp cover the fast
 # hardware approximations in their main range. In units of the roundoff.
 FUNCTION_ROUNDINGS = 8
@@ -201,7 +198,24 @@ def relu(a: Range) -> Range:
     return monotone(lambda x: np.where(x > 0, x, 0.0), a)
 
 
-def gelu_tanh(a: Range, unit: float) -> Range:
-    """x/2 · (1 + tanh(√(2/π)(x + 0.044715 x³))): the form of the library's epilogue."""
-    mid = 0.5 * a.mid * (1 + np.tanh(np.sqrt(2 / np.pi) * (a.mid + 0.044715 * a.mid**3)))
-    return spread(mid, GELU_LIPSCHITZ * a.radius + np.abs(a.mid) * (GELU_ROUNDINGS * unit))
+def gelu_tanh(a: Range, error: float) -> Range:
+    """x/2 · (1 + tanh(√(2/π)(x + 0.044715 x³))): the form of the library's epilogue.
+
+    The value is x · σ(2√(2/π)(x + 0.044715 x³)), which is the same and does not cancel for
+    negative x. Its extremes over a range are at the ends, or at ``GELU_TURN`` in between; thus a
+    range in the negative tail, where the slope vanishes, stays narrow. ``error`` is that of an
+    evaluation in the form with tanh, relative to |x|.
+    """
+    mid = _gelu(a.mid)
+    if a.is_exact:
+        return spread(mid, np.abs(mid) * OUTWARD + np.abs(a.mid) * error)
+    ends = np.stack([_gelu(a.low), _gelu(a.high), _gelu(np.clip(GELU_TURN, a.low, a.high))])
+    value = Range(mid, ends.min(axis=0), ends.max(axis=0))
+    size = np.maximum(np.abs(a.low), np.abs(a.high))
+    return widen(value, np.abs(ends).max(axis=0) * OUTWARD + size * error)
+
+
+def _gelu(x: Floats) -> Floats:
+    inner = 2 * np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)
+    with np.errstate(over="ignore"):  # the quotient is then the -0 that it should be
+        return np.asarray(x / (1 + np.exp(-inner)))

@@ -33,13 +33,24 @@ class Accumulator(NamedTuple):
     ``unit``: error per addition relative to the sum of magnitudes. Tensor cores align blocks of
     products and truncate, so F32 accumulation has 2^-23 per term, not 2^-24 (Fasi et al., PeerJ
     CS 2021). Hopper's fp8 keeps 13 fraction bits. ``exact_below``: integers whose magnitudes
-    add up to less than this are summed exactly in any order.
+    add up to less than this are summed exactly in any order. ``narrow_multipliers``: whether the
+    fast compute types round F32 operands. ``activation``: error of the GELU epilogue, relative to
+    its argument, in units of the roundoff: 1 + tanh loses up to one, times |x|/2, and tanhf, the
+    cubic and the products add a few units more.
     """
 
     unit: float = 2.0**-23
     exact_below: float = 2.0**24
     fp8_unit: float = 2.0**-13
     fp8_exact_below: float = 2.0**13
+    narrow_multipliers: bool = True
+    activation: float = 8.0
+
+    def as_f32(self) -> Accumulator:
+        """The same with every product taken and summed as F32 takes it."""
+        return self._replace(
+            fp8_unit=self.unit, fp8_exact_below=self.exact_below, narrow_multipliers=False
+        )
 
 
 class Arithmetic(NamedTuple):
@@ -102,12 +113,11 @@ def narrows_operands(call: GemmCall) -> bool:
 def gemm(step: GemmStep, ranges: list[Range], arithmetic: Arithmetic) -> tuple[Ints, Range]:
     """D of a library call and the flat offsets that it writes."""
     call = step.call
-    a = _oriented(ranges[step.a], call.a, call.transa)
-    b = _oriented(ranges[step.b], call.b, call.transb)
+    a, b = _factors(step, ranges)
     size_a, size_b = np.abs(a.mid), np.abs(b.mid)
     total = size_a @ size_b
     radius = sum_error(arithmetic, size_a, size_b, total)
-    error = _MULTIPLIER[call.compute_type] if narrows_operands(call) else 0.0
+    error = _operand_error(step, arithmetic)
     radius = radius + _multiplier_error(error, arithmetic, size_a, size_b, total)
     if not (a.is_exact and b.is_exact):
         radius = radius + a.radius @ (size_b + b.radius) + size_a @ b.radius
@@ -122,7 +132,7 @@ def gemm(step: GemmStep, ranges: list[Range], arithmetic: Arithmetic) -> tuple[I
         terms.append(scaled(c, arithmetic.scalar(call.beta)))
     if step.bias is not None and call.uses_bias:
         terms.append(ranges[step.bias].take(_bias_offsets(call)))
-    value = _activate(call, _sum_terms(terms, arithmetic, abs(scale) * total), arithmetic.unit)
+    value = _activate(call, _sum_terms(terms, arithmetic, abs(scale) * total), arithmetic)
     return matrix_offsets(call.d).reshape(-1), value.flat()
 
 
@@ -144,7 +154,7 @@ def _multiplier_error(
     error: float, arithmetic: Arithmetic, size_a: Floats, size_b: Floats, total: Floats
 ) -> Floats:
     """Freedom from narrowing F32 operands inside the multiplier; none if no bit is lost."""
-    if arithmetic.wide or error == 0.0:
+    if arithmetic.wide or error == 0.0 or not arithmetic.accumulator.narrow_multipliers:
         return np.zeros_like(total)
     if all(np.array_equal(_keep_bits(size, error), size) for size in (size_a, size_b)):
         return np.zeros_like(total)
@@ -159,17 +169,62 @@ def _keep_bits(values: Floats, error: float) -> Floats:
 
 def matmul(step: MatmulStep, ranges: list[Range], arithmetic: Arithmetic) -> Range:
     """A sum of products over the last axis, one rounding left to the caller: [outputs]."""
-    a = ranges[step.lhs].take(product_offsets(step.base, step.iters, step.lhs_access))
-    b = ranges[step.rhs].take(product_offsets(step.base, step.iters, step.rhs_access))
+    a, b = _factors(step, ranges)
     size_a, size_b = np.abs(a.mid), np.abs(b.mid)
     total = (size_a * size_b).sum(axis=-1)
     radius = sum_error(arithmetic, size_a, size_b, total)
-    error = _MULTIPLIER["32F_FAST_TF32"] if arithmetic.tf32 else 0.0
+    error = _operand_error(step, arithmetic)
     radius = radius + _multiplier_error(error, arithmetic, size_a, size_b, total)
     if not (a.is_exact and b.is_exact):
         spill = a.radius * (size_b + b.radius) + size_a * b.radius
         radius = radius + spill.sum(axis=-1)
     return spread((a.mid * b.mid).sum(axis=-1), radius)
+
+
+class Product(NamedTuple):
+    """One product of a graph, told apart by what it may be off by.
+
+    ``kind``: (relative error of an operand, whether the accumulator is fp8's, number of terms).
+    ``sizes``: |A||B| of every output, ascending, so that the layout does not matter.
+    """
+
+    kind: tuple[float, bool, int]
+    sizes: Floats
+
+    @property
+    def is_narrow(self) -> bool:
+        """Whether it keeps fewer bits than F32 does."""
+        error, fp8, _ = self.kind
+        return error > 0 or fp8
+
+
+def product_of(step: GemmStep | MatmulStep, ranges: list[Range], arithmetic: Arithmetic) -> Product:
+    """The product that a step takes."""
+    a, b = (np.abs(factor.mid) for factor in _factors(step, ranges))
+    total = a @ b if isinstance(step, GemmStep) else (a * b).sum(axis=-1)
+    kind = (_operand_error(step, arithmetic), arithmetic.fp8, a.shape[-1])
+    return Product(kind, np.sort(total, axis=None))
+
+
+def _factors(step: GemmStep | MatmulStep, ranges: list[Range]) -> tuple[Range, Range]:
+    """Both operands: [batch, m, k] and [batch, k, n] of a call, else [outputs, k] each."""
+    if isinstance(step, GemmStep):
+        call = step.call
+        return (
+            _oriented(ranges[step.a], call.a, call.transa),
+            _oriented(ranges[step.b], call.b, call.transb),
+        )
+    return (
+        ranges[step.lhs].take(product_offsets(step.base, step.iters, step.lhs_access)),
+        ranges[step.rhs].take(product_offsets(step.base, step.iters, step.rhs_access)),
+    )
+
+
+def _operand_error(step: GemmStep | MatmulStep, arithmetic: Arithmetic) -> float:
+    """Relative error of an operand inside the multiplier."""
+    if isinstance(step, GemmStep):
+        return _MULTIPLIER[step.call.compute_type] if narrows_operands(step.call) else 0.0
+    return _MULTIPLIER["32F_FAST_TF32"] if arithmetic.tf32 else 0.0
 
 
 def scaled(value: Range, factor: float) -> Range:
@@ -196,7 +251,9 @@ def _bias_offsets(call: GemmCall) -> Ints:
     return np.add.outer(batches, np.arange(call.m))[:, :, None]
 
 
-def _activate(call: GemmCall, value: Range, unit: float) -> Range:
+def _activate(call: GemmCall, value: Range, arithmetic: Arithmetic) -> Range:
     if call.epilogue.startswith("RELU"):
         return relu(value)
-    return gelu_tanh(value, unit) if call.epilogue.startswith("GELU") else value
+    if call.epilogue.startswith("GELU"):
+        return gelu_tanh(value, arithmetic.accumulator.activation * arithmetic.unit)
+    return value

@@ -15,10 +15,19 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from rulecheck.backends.cpu import CpuModel
+from rulecheck.children import numerics
 from rulecheck.compare import Allowed, compare
 from rulecheck.dtypes import decode, encode, ulp
 from rulecheck.oracle import Accumulator, InputKind, draw_inputs, evaluate
-from rulecheck.records import DType, Outcome, Plan
+from rulecheck.records import (
+    Comparable,
+    DType,
+    Judged,
+    JudgeRequest,
+    Outcome,
+    Plan,
+    Verdict,
+)
 from tests.case_bytes import digest, plans_of
 from tests.gemms import Sample, samples
 from tests.luminal_terms import Graph
@@ -174,3 +183,62 @@ def plan_of_leaf(dtype: DType) -> Plan:
     """A cast of 64 elements."""
     graph = Graph()
     return graph.plan(graph.cast(graph.leaf("i0.x", dtype), 64, DType.F32))
+
+
+# ---- roundings that a fused op skips -------------------------------------------------------------
+
+
+def chain_of(ops: list[tuple[str, bool]], *, wide: bool) -> Plan:
+    """Ops on two Bf16 leaves, each rounded; wide: in F32, and only the result is rounded."""
+    graph, size = Graph(), 24
+    leaves = [graph.leaf(f"i0.{name}", DType.BF16) for name in "xy"]
+    if wide:
+        leaves = [graph.cast(leaf, size, DType.F32) for leaf in leaves]
+    root = leaves[0]
+    for op, other in ops:
+        root = graph.pointwise(op, (size,), root, leaves[int(other)])
+    return graph.plan(graph.cast(root, size, DType.BF16) if wide else root)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(st.tuples(st.sampled_from(("Add", "Mul")), st.booleans()), min_size=2, max_size=9),
+    st.integers(0, 99),
+)
+def test_a_fused_op_that_rounds_once_never_has_a_rounding_added(
+    ops: list[tuple[str, bool]], seed: int
+) -> None:
+    item = Comparable(chain_of(ops, wide=False), chain_of(ops, wide=True))
+    (judged,) = numerics.answer(JudgeRequest("cpu", seed, (item,))).answers
+    assert isinstance(judged, Judged)
+    found = judged.evidence
+    assert found.verdict in (Verdict.AGREES, Verdict.ROUNDING_ELIDED, Verdict.VACUOUS)
+    assert len(found.roundings) < len(ops)
+    back = Comparable(item.member, item.original)
+    (judged,) = numerics.answer(JudgeRequest("cpu", seed, (back,))).answers
+    assert isinstance(judged, Judged)
+    assert judged.evidence.verdict is not Verdict.ROUNDING_ELIDED
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 99), st.sampled_from(("Add", "Mul")))
+def test_a_cast_that_overflows_is_a_mismatch_one_way_and_elided_the_other(
+    seed: int, op: str
+) -> None:
+    """F32 numbers of every size; F16 holds few of them."""
+
+    def plan(*, casts: bool) -> Plan:
+        graph = Graph()
+        root = graph.leaf("i0.x", DType.F32)
+        if casts:
+            root = graph.cast(graph.cast(root, 40, DType.F16), 40, DType.F32)
+        return graph.plan(graph.pointwise(op, (40,), root, root))
+
+    written, cast = plan(casts=False), plan(casts=True)
+    items = (Comparable(written, cast), Comparable(cast, written))
+    there, back = numerics.answer(JudgeRequest("cpu", seed, items)).answers
+    assert isinstance(there, Judged)
+    assert isinstance(back, Judged)
+    assert there.evidence.verdict is Verdict.MISMATCH
+    assert "are finite as written, inf in the member" in there.evidence.message
+    assert back.evidence.verdict is Verdict.ROUNDING_ELIDED

@@ -232,3 +232,10 @@ def test_ranges_meet_where_they_have_a_value_in_common(
 ) -> None:
     assert list(overlap(allowed(first), allowed(second))) == [meet]
     assert list(overlap(allowed(second), allowed(first))) == [meet]
+
+
+def test_an_element_outside_is_worse_than_one_that_is_far_off_and_inside() -> None:
+    """Each is held against the end on its own side."""
+    mid = np.array([-5e-24, 1.0, -4e-38])
+    allowed = Allowed(mid, np.array([-6e-24, 0.5, -1e-35]), np.array([-4e-24, 9.0, 5e-44]))
+    assert worst_elements(np.array([0.0, 8.0, 0.0]), allowed, 3)[0] == 0

@@ -25,7 +25,7 @@ from rulecheck.records import (
     Verdict,
 )
 from tests import dying_numerics
-from tests.luminal_terms import Graph
+from tests.luminal_terms import Graph, Value
 
 ROOT = str(Path(__file__).parents[2])
 BF16, F32 = DType.BF16, DType.F32
@@ -92,6 +92,59 @@ def test_roundings_that_moved_are_named(
 ) -> None:
     evidence = judge(chain(*original), chain(*member)).evidence
     assert (evidence.verdict, evidence.roundings) == (verdict, roundings)
+
+
+def fp8_sum(*, rounded: bool) -> Plan:
+    """An fp8 product plus an F32 vector, which may be rounded to Bf16 and back."""
+    graph = Graph()
+    fp8 = DType.E4M3
+    types = {"a_dtype": fp8, "b_dtype": fp8, "c_dtype": F32, "d_dtype": F32}
+    product = graph.gemm(graph.leaf("a", fp8), graph.leaf("b", fp8), **types)
+    vector = graph.leaf("r", F32)
+    if rounded:
+        vector = graph.cast(graph.cast(vector, 35, BF16), 35, F32)
+    big = graph.pointwise("Mul", (35,), vector, graph.leaf("s", F32))
+    return graph.plan(graph.pointwise("Add", (35,), product, big))
+
+
+def test_a_narrow_product_that_the_graph_has_as_well_is_not_blamed() -> None:
+    found = judge(fp8_sum(rounded=False), fp8_sum(rounded=True)).evidence
+    assert found.verdict is Verdict.ROUNDING_ADDED
+    assert found.roundings == ("the Cast to Bf16",)
+
+
+def tf32_gelu(*, epilogue: bool, rounded: bool = False) -> Plan:
+    """x / (1 + 2^(x (c x^2 + d))) of a TF32 product far in the negative tail, or the epilogue."""
+    graph = Graph()
+    fields: dict[str, Value] = {f"{operand}_dtype": F32 for operand in "abcd"}
+    fields |= {"n": 1, "compute_type": "32F_FAST_TF32", "alpha": -6.0}
+    a, b = graph.leaf("a", F32), graph.leaf("b", F32)
+    if rounded:
+        a = graph.cast(graph.cast(a, 55, DType.E5M2), 55, F32)
+    x = graph.gemm(a, b, **fields, epilogue="GELU" if epilogue else "DEFAULT")
+    if epilogue:
+        return graph.plan(x)
+
+    def constant(op: str, value: int, number: float) -> int:
+        kind = graph.add(op, graph.shape(5), graph.strides(1), graph.strides(0), graph.strides(1))
+        return graph.op(kind, value, graph.op(graph.add("Constant", graph.literal("f64", number))))
+
+    slope = constant("Mul", graph.pointwise("Mul", (5,), x, x), -0.1029432395800235)
+    slope = constant("Add", slope, -2.302208198144325)
+    power = graph.pointwise("Exp2", (5,), graph.pointwise("Mul", (5,), x, slope))
+    sigmoid = graph.pointwise("Recip", (5,), constant("Add", power, 1.0))
+    return graph.plan(graph.pointwise("Mul", (5,), x, sigmoid))
+
+
+def test_gelu_of_a_narrow_product_agrees_with_its_epilogue_even_in_the_tail() -> None:
+    for seed in range(8):
+        found = judge(tf32_gelu(epilogue=False), tf32_gelu(epilogue=True), seed=seed).evidence
+        assert found.verdict is Verdict.AGREES, seed
+    added = [
+        judge(tf32_gelu(epilogue=False), tf32_gelu(epilogue=True, rounded=True), seed=seed)
+        for seed in range(8)
+    ]
+    assert Verdict.ROUNDING_ADDED in {found.evidence.verdict for found in added}
 
 
 def test_the_member_reads_the_same_bytes_and_its_own_for_what_only_it_reads() -> None:

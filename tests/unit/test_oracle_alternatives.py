@@ -17,6 +17,7 @@ from rulecheck.records import DType, Plan
 from tests.luminal_terms import Graph
 
 BF16, F32 = DType.BF16, DType.F32
+ACCUMULATORS = (Accumulator(), Accumulator().as_f32())
 
 
 def chain(*casts: DType) -> Plan:
@@ -57,7 +58,7 @@ def test_roundings_are_named_by_their_op() -> None:
 
 def skipped(plan: Plan) -> list[tuple[str, ...]]:
     data = draw_inputs(plan, InputKind.REALS, 0)
-    return [names for names, _ in alternatives(plan, data, Accumulator())]
+    return [found.names for found in alternatives(plan, data, ACCUMULATORS)]
 
 
 def test_few_roundings_are_left_out_in_every_combination() -> None:
@@ -67,19 +68,46 @@ def test_few_roundings_are_left_out_in_every_combination() -> None:
     assert skipped(chain(F32)) == []
 
 
-def test_many_roundings_are_left_out_one_by_one_and_all_together() -> None:
+def test_many_roundings_are_left_out_one_by_one_and_from_both_ends() -> None:
+    count = MAX_COMBINED + 1
+    long = chain(*(BF16, F32) * count)
+    pairs = [size for size in range(2, count) for _ in range(2)]
+    assert [len(found) for found in skipped(long)] == [1] * count + pairs + [count]
+
+
+def test_of_many_roundings_those_that_a_member_lost_are_left_out_first() -> None:
     long = chain(*(BF16, F32) * (MAX_COMBINED + 1))
-    assert [len(found) for found in skipped(long)] == [1] * (MAX_COMBINED + 1) + [MAX_COMBINED + 1]
+    data = draw_inputs(long, InputKind.REALS, 0)
+    steps = roundings(long)
+    lost = (*steps[:2], steps[4])
+    sizes = [len(a.names) for a in alternatives(long, data, ACCUMULATORS, lambda: lost)]
+    assert sizes[:2] == [3, 1]
+    known = [len(a.names) for a in alternatives(long, data, ACCUMULATORS, lambda: steps[:-1])]
+    assert (known[0], known.count(len(steps) - 1)) == (len(steps) - 1, 2)  # and none twice
 
 
 def test_an_alternative_is_the_graph_evaluated_without_those_roundings() -> None:
     plan = chain(BF16, F32, DType.F16, F32)
     data = draw_inputs(plan, InputKind.REALS, 1)
     steps = roundings(plan)
-    found = dict(alternatives(plan, data, Accumulator()))
+    found = {each.names: each for each in alternatives(plan, data, ACCUMULATORS)}
     for step in steps:
         wanted = evaluate(plan, data, Accumulator(), skip=frozenset({step}))[plan.result]
-        assert np.array_equal(found[(name_rounding(plan, step),)].mid, wanted.mid)
+        assert np.array_equal(found[(name_rounding(plan, step),)].result.mid, wanted.mid)
+
+
+def test_an_alternative_has_a_range_for_each_accumulator() -> None:
+    graph = Graph()
+    types = {f"{operand}_dtype": F32 for operand in "abcd"}
+    product = graph.gemm(
+        graph.leaf("A", F32), graph.leaf("B", F32), **types, compute_type="32F_FAST_TF32"
+    )
+    plan = graph.plan(graph.cast(product, 35, BF16))
+    data = draw_inputs(plan, InputKind.REALS, 1)
+    (found,) = alternatives(plan, data, ACCUMULATORS)
+    assert (found.common.radius < found.result.radius / 50).all()
+    (alike,) = alternatives(plan, data, (Accumulator(), Accumulator()))
+    assert alike.common is alike.result
 
 
 def test_a_narrow_multiplier_is_a_narrowing() -> None:
@@ -93,3 +121,11 @@ def test_a_narrow_multiplier_is_a_narrowing() -> None:
     assert narrowings("32F") == ()
     assert narrowings("32F_FAST_TF32") == ("the 32F_FAST_TF32 multiplier",)
     assert name_narrowings(chain(BF16, F32)) == ("the Cast to Bf16",)
+
+
+def test_an_fp8_accumulator_is_a_narrowing() -> None:
+    graph = Graph()
+    fp8 = DType.E4M3
+    types = {"a_dtype": fp8, "b_dtype": fp8, "c_dtype": F32, "d_dtype": F32}
+    plan = graph.plan(graph.gemm(graph.leaf("A", fp8), graph.leaf("B", fp8), **types))
+    assert name_narrowings(plan) == ("the fp8 accumulator",)

@@ -3,53 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from rulecheck.compare import Allowed, compare
-from rulecheck.ordering import badness, worst
-from rulecheck.records import Evidence, Severity, Stage, Verdict
-from rulecheck.severity import severity
-from rulecheck.verdict import Facts, decide
-
-Numbers = Sequence[float]
-Alternatives = Sequence[tuple[tuple[str, ...], Allowed]]
-CAST, STORE = "the Cast to Bf16", "the rounding to F16 after Add"
-
-
-def span(mid: Numbers, radius: float = 0.0) -> Allowed:
-    middle = np.array(mid, dtype=np.float64)
-    return Allowed(middle, middle - radius, middle + radius)
-
-
-def facts(
-    got: Numbers,
-    *,
-    written: Allowed | None = None,
-    member: Allowed | None = None,
-    real: Allowed | None = None,
-    member_real: Allowed | None = None,
-    alternatives: Alternatives = (),
-    control: Numbers | None = None,
-    roundings: tuple[str, ...] = (),
-) -> Facts:
-    """Facts of a member that gives ``got``; by default both graphs mean 1 and 258."""
-    written = written or span([1, 258])
-    given = written.mid if control is None else np.array(control, dtype=np.float64)
-    return Facts(
-        stage=Stage.BOUND,
-        control=compare(given, written),
-        got=np.array(got, dtype=np.float64),
-        as_written=written,
-        member_as_written=lambda: member or span(got),
-        float64=lambda: real or written,
-        member_float64=lambda: member_real or real or written,
-        alternatives=lambda: iter(alternatives),
-        member_roundings=roundings,
-    )
+from rulecheck.compare import Allowed
+from rulecheck.records import Evidence, Stage, Verdict
+from rulecheck.verdict import Alternative, Common, decide
+from tests.verdict_facts import CAST, STORE, Alternatives, facts, span
 
 
 def test_a_member_inside_the_range_agrees() -> None:
@@ -164,7 +127,7 @@ def test_the_first_alternative_that_explains_every_element_is_taken() -> None:
 def test_alternatives_are_asked_for_only_when_they_are_needed() -> None:
     asked = []
 
-    def alternatives() -> Iterator[tuple[tuple[str, ...], Allowed]]:
+    def alternatives() -> Iterator[Alternative]:
         asked.append(True)
         return iter(())
 
@@ -221,6 +184,138 @@ def test_a_rounding_that_is_skipped_must_not_lead_away_from_float64() -> None:
     assert found.verdict is Verdict.ROUNDING_ADDED
 
 
+def test_narrow_products_that_both_sides_take_are_no_excuse_and_no_reproach() -> None:
+    """The own ranges are wide (TF32 on both sides); taken alike, only F32's freedom is left."""
+    real, written = span([1, 258]), span([1, 258], 2**-12)
+    got, member = [1.0, 258.5], span([1, 258], 1.0)
+    for moved, verdict in ((2**-13, Verdict.AGREES), (2**-3, Verdict.ROUNDING_ADDED)):
+        alike = Common(
+            span([1, 258], 2**-13), span([1, 258 + moved], 2**-13), written, span([1, 258], 2**-13)
+        )
+        found = decide(
+            facts(got, written=written, member=member, real=real, roundings=(CAST,), common=alike)
+        )
+        assert found.verdict is verdict
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "verdict"),
+    [
+        (2.0, 1.0, Verdict.AGREES),
+        (1.0, 2.0, Verdict.ROUNDING_ADDED),
+        (math.inf, math.inf, Verdict.ROUNDING_ADDED),
+    ],
+)
+def test_a_member_may_be_as_free_as_the_graph_is_in_f32(
+    ours: float, theirs: float, verdict: Verdict
+) -> None:
+    """Where all terms cancel, F32's own freedom is wide; a wider one of the member's is not its."""
+    written, member = span([0.5], 0.5), span([1.75], 1.0)
+    alike = Common(written, member, span([0.5], ours), span([0.5], theirs))
+    found = decide(
+        facts(
+            [1.5],
+            written=written,
+            member=member,
+            real=span([0.5]),
+            roundings=(CAST,),
+            common=alike,
+        )
+    )
+    assert found.verdict is verdict
+
+
+def test_a_member_meets_an_alternative_that_it_does_not_lie_in() -> None:
+    """The epilogue's gelu is -0 in the tail; the graph less its roundings is -5e-24 there."""
+    left_out = [((CAST,), span([257.25, -5e-24]))]
+    member = Allowed(np.array([257.25, 0.0]), np.array([257.25, -1e-6]), np.array([257.25, 1e-6]))
+    given = facts(
+        [257.25, -0.0],
+        written=span([258, -6e-24]),
+        member=member,
+        real=span([257.25, -5e-24]),
+        alternatives=left_out,
+        roundings=(STORE,),
+    )
+    found = decide(given)
+    assert (found.verdict, found.roundings) == (Verdict.ROUNDING_ELIDED, (CAST,))
+
+
+@pytest.mark.parametrize("value", [math.inf, -math.inf, math.nan])
+def test_a_member_that_leaves_the_finite_numbers_is_a_mismatch(value: float) -> None:
+    """C69: a rounding of the member overflows; no bits were lost but the number."""
+    got = [1.0, value, 70000.0, value]
+    written = span([1, 70000, 70000, -80000.5])
+    found = decide(facts(got, written=written, member=span(got), roundings=(CAST,)))
+    assert (found.verdict, found.code) == (Verdict.MISMATCH, "RC301")
+    kind = "nan" if math.isnan(value) else "inf"
+    assert f"of 4 elements, 2 are finite as written, {kind} in the member" in found.message
+    assert "(first element 1: 70000 as written)" in found.message
+    assert "power of two" in found.hint
+
+
+def test_infinities_and_nans_are_both_named_beside_other_wrong_numbers() -> None:
+    got = [5.0, math.inf, math.nan]
+    written = span([1, 2, 3])
+    found = decide(facts(got, written=written, member=span(got), member_real=span([5, 2, 3])))
+    assert found.verdict is Verdict.MISMATCH
+    assert "1 of 3 elements differ even without any rounding" in found.message
+    assert "2 are finite as written, inf or nan in the member (first element 1: 2 " in found.message
+    assert "order of the epilogue" in found.hint
+
+
+def test_an_overflow_that_a_skipped_rounding_explains_is_elided() -> None:
+    """F16: 65519 + 10 is 65504 + 10 after a rounding of the product, and overflows without it."""
+    found = decide(
+        facts(
+            [1.0, math.inf],
+            written=span([1, 65504]),
+            real=span([1, 65529]),
+            alternatives=[((STORE,), span([1, math.inf]))],
+            roundings=(STORE,),
+        )
+    )
+    assert found.verdict is Verdict.ROUNDING_ELIDED
+
+
+def test_a_member_that_stays_finite_where_the_graph_overflows_is_elided() -> None:
+    """C70: that an infinity or a NaN is written counts as further than any number."""
+    for overflown in (math.inf, math.nan):
+        found = decide(
+            facts(
+                [1.0, 66246.0],
+                written=span([1, overflown]),
+                real=span([1, 66246]),
+                alternatives=[((STORE,), span([1, 66246]))],
+            )
+        )
+        assert (found.verdict, found.roundings) == (Verdict.ROUNDING_ELIDED, (STORE,))
+        assert "1 nearer to float64, 0 further" in found.message
+
+
+def test_an_infinity_that_the_bound_reaches_is_legal() -> None:
+    written = Allowed(np.array([1.0, 65504.0]), np.array([1.0, 65472.0]), np.array([1.0, math.inf]))
+    assert decide(facts([1.0, math.inf], written=written)).verdict is Verdict.AGREES
+
+
+def test_what_is_nearer_to_float64_throughout_never_has_a_rounding_added() -> None:
+    """No alternative tried explains it, but the graph has roundings that the member lacks."""
+    given = facts(
+        [1.0, 257.5],
+        real=span([1, 257.25]),
+        alternatives=[((CAST,), span([1, 257.25]))],
+        roundings=(STORE,),
+        lost=(CAST, STORE),
+    )
+    found = decide(given)
+    assert (found.verdict, found.roundings) == (Verdict.ROUNDING_ELIDED, (CAST, STORE))
+    assert decide(given._replace(lost=tuple)).verdict is Verdict.ROUNDING_ADDED
+    further = given._replace(
+        got=np.array([1.5, 257.5]), member_as_written=lambda: span([1.5, 257.5])
+    )
+    assert decide(further).verdict is Verdict.ROUNDING_ADDED
+
+
 @pytest.mark.parametrize(
     ("room", "verdict"), [(0.0, Verdict.ROUNDING_ADDED), (1.0, Verdict.MISMATCH)]
 )
@@ -261,31 +356,6 @@ def test_distances_pass_over_what_is_not_finite() -> None:
 def test_the_stage_is_that_of_the_inputs() -> None:
     integers = facts([1.0, 300.0], member_real=span([1, 300]))._replace(stage=Stage.EXACT)
     assert decide(integers).stage is Stage.EXACT
-
-
-# ---- ordering --------------------------------------------------------------------------------
-
-
-def test_every_verdict_has_one_rank() -> None:
-    assert sorted(badness(verdict) for verdict in Verdict) == list(range(len(Verdict)))
-
-
-def test_errors_are_worse_than_doubt_and_doubt_than_warnings() -> None:
-    order = [Severity.ERROR, Severity.INCONCLUSIVE, Severity.WARNING, Severity.OK]
-    by_rank = sorted(Verdict, key=badness)
-    ranks = [order.index(severity(verdict)) for verdict in by_rank]
-    assert ranks == sorted(ranks)
-
-
-def test_the_worst_verdict_wins_whatever_the_order() -> None:
-    some = [Verdict.AGREES, Verdict.MISREAD, Verdict.VACUOUS, Verdict.MISMATCH]
-    assert worst(some) is worst(reversed(some)) is Verdict.MISREAD
-    assert worst([Verdict.ROUNDING_ELIDED, Verdict.AGREES]) is Verdict.ROUNDING_ELIDED
-    assert worst([Verdict.UNTRUSTED, Verdict.ILLEGAL]) is Verdict.ILLEGAL
-
-
-def test_no_verdict_at_all_is_vacuous() -> None:
-    assert worst([]) is Verdict.VACUOUS
 
 
 def test_evidence_is_frozen() -> None:
