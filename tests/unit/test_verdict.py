@@ -231,11 +231,11 @@ def test_a_member_meets_an_alternative_that_it_does_not_lie_in() -> None:
     Nor is it then further from float64, though the graph as written is at -6e-24.
     """
     left_out = [((CAST,), span([257.25, -5e-24]))]
-    written = span([258, -6e-24])  # with the freedom of a narrow product, 257.25 is legal
+    written, beside = span([258, -6e-24]), np.array([1.0, 0.0])  # a narrow product: 257.25 is legal
     member = Allowed(np.array([257.25, 0.0]), np.array([257.25, -1e-6]), np.array([257.25, 1e-6]))
     given = facts(
         [257.25, -0.0],
-        written=Allowed(written.mid, written.low - [1, 0], written.high + [1, 0]),
+        written=Allowed(written.mid, written.low - beside, written.high + beside),
         common=Common(written, member, written, span([257.25, -5e-24])),
         member=member,
         real=span([257.25, -5e-24]),
