@@ -48,7 +48,8 @@ STAMP_HINT = "set the type that the op writes"
 class Claim:
     """A member and what it replaces: ids in ``nodes``, and either evidence or plans to run.
 
-    ``ordinal`` numbers the claims of one instance; ``span`` is where the rule makes a claim that is
+    ``ordinal`` numbers the claims of one instance; ``bindings`` are what the rule's
+    variables hold; ``span`` is where it makes a claim that is
     no union; ``removal``: the original is taken out of its class, the member is what stays.
     """
 
@@ -60,6 +61,7 @@ class Claim:
     member: int
     evidence: Evidence | None = None
     plans: Comparable | None = None
+    bindings: Mapping[str, int] = dataclasses.field(default_factory=dict)
     span: Span | None = None
     removal: bool = False
 

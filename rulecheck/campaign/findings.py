@@ -10,7 +10,7 @@ import msgspec
 
 from rulecheck.campaign import token
 from rulecheck.campaign.claims import Claim
-from rulecheck.campaign.hints import advise
+from rulecheck.campaign.hints import advise, find_guard
 from rulecheck.campaign.members import RuleRun
 from rulecheck.campaign.places import point_at, unions
 from rulecheck.campaign.trial import Trial
@@ -171,9 +171,13 @@ def summarize(run: RuleRun, trial: Trial, results: Sequence[CaseResult]) -> Find
     finding = _finding(run, evidence, trial, results)
     if evidence.verdict is Verdict.AGREES:
         return finding
+    is_error = finding.severity is Severity.ERROR
+    guard, passes = find_guard(run, trial, results) if is_error else ((), 0)
     return msgspec.structs.replace(
         finding,
         hint=advise(run, trial, finding, chosen, results),
+        guard=guard,
+        guard_passes=passes,
         field_span=member.span
         or point_at(run.rule, chosen.case.union, evidence, run.shop.vocabulary),
         counterexample=_counterexample(run, member, chosen),

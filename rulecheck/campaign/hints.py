@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Sequence
 
+import msgspec
+
 from rulecheck.campaign.guards import Guard, describe, missing_guards
+from rulecheck.campaign.leftsides import LeftSide
 from rulecheck.campaign.members import RuleRun
 from rulecheck.campaign.places import changed_of
+from rulecheck.campaign.repairs import Candidate, repairs, sample
 from rulecheck.campaign.trial import Trial
+from rulecheck.instantiate import ENOUGH
 from rulecheck.records import CaseResult, Evidence, Failure, Finding, Severity
 from rulecheck.severity import severity
 
 # New cases on which a learned guard is tried before it is printed, and further inputs for them.
 CONFIRMATIONS = 16
+# A guard is offered if it passes on so many; it is tried on at most so many; so many are tried.
+MIN_PASSES = 8
+GUARD_CASES = 48
+MAX_TRIES = 5
 OTHER_INPUTS = 4
 
 
@@ -44,6 +54,58 @@ def advise(
         return hint
     learned = f"no case fails where {describe(guards)}"
     return f"{hint}; {learned}" if hint else learned
+
+
+def find_guard(
+    run: RuleRun, trial: Trial, results: Sequence[CaseResult]
+) -> tuple[tuple[str, ...], int]:
+    """Facts to add to the left side, and on how many new cases the rule then passes.
+
+    Nothing, if no guard of one or two facts keeps the rule alive and excludes what fails.
+    """
+    vocabulary = run.shop.vocabulary
+    samples = []
+    for claim, result in zip(trial.claims, results, strict=True):
+        level = _level(run, result)
+        if claim.bindings and level is not Severity.INCONCLUSIVE:
+            samples.append(sample(claim, vocabulary, passes=level is not Severity.ERROR))
+    for facts in itertools.islice(repairs(run.rule, samples, vocabulary), MAX_TRIES):
+        passed = _passes(run, facts)
+        if passed >= MIN_PASSES:
+            return tuple(fact.text for fact in facts), passed
+    return (), 0
+
+
+def _passes(run: RuleRun, facts: Sequence[Candidate]) -> int:
+    """New cases on which the guarded rule passes; 0 if it fails on one, or on other inputs."""
+    body = (*run.rule.body, *(fact.fact for fact in facts))
+    left = LeftSide(msgspec.structs.replace(run.rule, body=body))
+    found = run.search(left).cover(ENOUGH, GUARD_CASES)
+    trial = run.apply(found, left)
+    vocabulary = run.shop.vocabulary
+    results = run.judge(trial)
+    matched = [
+        (claim, result)
+        for claim, result in zip(trial.claims, results, strict=True)
+        if all(fact.holds(sample(claim, vocabulary, passes=True)) for fact in facts)
+    ]
+    levels = [_level(run, result) for _, result in matched]
+    if Severity.ERROR in levels:
+        return 0
+    plans = list(dict.fromkeys(claim.plans for claim, _ in matched if claim.plans is not None))
+    strict = run.shop.settings.strict_rounding
+    for salt in range(1, 1 + OTHER_INPUTS):
+        for answer in run.shop.judge(plans, salt=salt):
+            if isinstance(answer, Failure):
+                return 0
+            if severity(answer.evidence.verdict, strict_rounding=strict) is Severity.ERROR:
+                return 0
+    return sum(level is not Severity.INCONCLUSIVE for level in levels)
+
+
+def _level(run: RuleRun, result: CaseResult) -> Severity:
+    strict = run.shop.settings.strict_rounding
+    return severity(result.evidence.verdict, strict_rounding=strict)
 
 
 def _undo(evidence: Evidence) -> str:

@@ -8,7 +8,6 @@ second one's, what the first makes; both are applied, and what the second adds i
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -35,7 +34,7 @@ from rulecheck.records import (
 from rulecheck.severity import severity
 
 # Instances of one pair: the default one, and the first others (types come first).
-INSTANCES = 4
+INSTANCES = 3
 # A class may hold several ops that a consumer matches, and a producer may add several.
 MAX_SIDES = 4
 
@@ -47,8 +46,7 @@ class Pair(NamedTuple):
     left: LeftSide
 
 
-@dataclasses.dataclass(slots=True)
-class PairResult:
+class PairResult(msgspec.Struct):
     """What came of all pairs of one consumer.
 
     ``findings`` are those on pairs; ``whole`` is one on the rule itself, from all pairs in which it
@@ -57,7 +55,7 @@ class PairResult:
 
     tried: int = 0
     cases: int = 0
-    findings: list[Finding] = dataclasses.field(default_factory=list)
+    findings: list[Finding] = []
     whole: Finding | None = None
 
 

@@ -6,10 +6,10 @@ import dataclasses
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from rulecheck.campaign.claims import Claim, directions, examine, stamped
-from rulecheck.campaign.facts import facts, find_stamps, removed
+from rulecheck.campaign.facts import Fact, facts, find_stamps, removed
 from rulecheck.campaign.workshop import Workshop, signatures
 from rulecheck.dialects.terms import TermReader
 from rulecheck.egraph import rematch
@@ -20,6 +20,7 @@ from rulecheck.records import (
     Firing,
     InstanceBatch,
     MatchReply,
+    Node,
     Rule,
     RuleFile,
     TermTable,
@@ -203,17 +204,29 @@ class Application:
             ]
         for claim in claims:
             examine(claim, self.shop.vocabulary, self._counts(instance), stamps)
+        claims += self._stated(instance, nodes, found, stamps)
+        for claim in claims:
+            claim.bindings = bindings
+        return claims
+
+    def _stated(
+        self,
+        instance: Instance,
+        nodes: tuple[Node, ...],
+        found: Sequence[Fact],
+        stamps: Sequence[tuple[int, int]],
+    ) -> Iterator[Claim]:
+        """What a firing states without uniting anything: rows, and types if that is all it does."""
         for fact in found:
             graphs = fact.graphs or (fact.term, fact.term)
             claim = Claim(instance, 0, 0, nodes, *graphs, evidence=fact.evidence, span=fact.span)
             if fact.graphs is not None:
                 examine(claim, self.shop.vocabulary, self._counts(instance), ())
-            claims.append(claim)
+            yield claim
         if stamps and not any(isinstance(action, Union) for action in self.rule.head):
             claim = Claim(instance, 0, 0, nodes, stamps[0][0], stamps[0][0])
             claim.evidence = stamped(claim, self.shop.vocabulary, stamps)
-            claims.append(claim)
-        return claims
+            yield claim
 
 
 def _mates(term: int, pairs: Pairs) -> list[int]:

@@ -6,9 +6,9 @@ verdict, and holds no logic of its own. Run as ``python -m rulecheck.children.nu
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -147,7 +147,7 @@ def _try(
         member_as_written=lambda: _expected(member, member_inputs),
         float64=float64,
         member_float64=lambda: _expected(member, member_inputs, unrounded=True),
-        common=functools.cache(pair.common),
+        common=lambda: pair.common,
         alternatives=pair.alternatives,
         lost=lambda: oracle.name_roundings(original, pair.lost()),
         member_roundings=pair.member_roundings,
@@ -184,7 +184,8 @@ def _expected(
     return Allowed(*values[plan.result])
 
 
-class _Pair(NamedTuple):
+@dataclasses.dataclass(frozen=True)
+class _Pair:
     """A graph and a member, each with its input bytes."""
 
     original: Plan
@@ -195,6 +196,7 @@ class _Pair(NamedTuple):
     def _sides(self) -> tuple[oracle.Side, oracle.Side]:
         return (self.original, self.inputs), (self.member, self.member_inputs)
 
+    @functools.cached_property
     def _accumulator(self) -> Accumulator:
         return oracle.common_accumulator(*self._sides(), _ACCUMULATOR)
 
@@ -203,12 +205,13 @@ class _Pair(NamedTuple):
 
     def member_roundings(self) -> tuple[str, ...]:
         """What the member rounds; a narrow product that is the graph's as well is not blamed."""
-        alike = self._accumulator() is not _ACCUMULATOR
+        alike = self._accumulator is not _ACCUMULATOR
         own = oracle.name_roundings(self.member) if alike else ()
         return own or oracle.name_narrowings(self.member)
 
+    @functools.cached_property
     def common(self) -> Common:
-        accumulator = self._accumulator()
+        accumulator = self._accumulator
         in_f32, ours = (
             each._replace(activation=0.0) for each in (accumulator.as_f32(), accumulator)
         )
@@ -221,7 +224,7 @@ class _Pair(NamedTuple):
         )
 
     def alternatives(self) -> Iterator[Alternative]:
-        accumulators = (_ACCUMULATOR, self._accumulator())
+        accumulators = (_ACCUMULATOR, self._accumulator)
         for found in oracle.alternatives(self.original, self.inputs, accumulators, self.lost):
             yield Alternative(found.names, Allowed(*found.result), Allowed(*found.common))
 

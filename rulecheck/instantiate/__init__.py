@@ -10,6 +10,7 @@ from rulecheck.instantiate.cover import (
     Instances,
     Instantiation,
 )
+from rulecheck.instantiate.pattern import show
 from rulecheck.instantiate.setting import Setting, TypeTuple
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "TypeTuple",
     "products",
     "rows",
+    "show",
     "with_fact",
     "with_op",
 ]

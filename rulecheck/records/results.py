@@ -198,6 +198,7 @@ class Finding(msgspec.Struct, frozen=True):
     """The verdict on one rule (or on a whole file, ``rule`` None, when it cannot be read).
 
     ``after`` names the rule that has to be applied before, where the two are wrong only together.
+    ``guard`` are facts with which the left side passes, on ``guard_passes`` new cases.
     """
 
     rule: str | None
@@ -221,6 +222,8 @@ class Finding(msgspec.Struct, frozen=True):
     blame: tuple[str, ...] = ()
     lints: tuple[Lint, ...] = ()
     after: str | None = None
+    guard: tuple[str, ...] = ()
+    guard_passes: int = 0
 
 
 class PairCount(msgspec.Struct, frozen=True):

@@ -89,6 +89,9 @@ def _rule(finding: Finding) -> dict[str, object]:
         "tried": dict(finding.tried),
         "counterexample": None if example is None else _counterexample(example),
         "blame": finding.blame,
+        "guard": {"facts": finding.guard, "passes": finding.guard_passes}
+        if finding.guard
+        else None,
         "lints": [_lint(item) for item in finding.lints],
     }
 

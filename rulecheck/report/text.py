@@ -47,13 +47,21 @@ def finding_block(finding: Finding, sources: Sources, style: Style) -> list[str]
     if finding.severity is not Severity.WARNING:  # a warning is read in every run: keep it short
         lines += _effort_lines(finding, style.width)
     lines += lint_lines(finding, style.width)
-    if finding.blame:
-        lines += field("blame", ", ".join(finding.blame), style.width)
-    if finding.hint:
-        lines += field("hint", finding.hint, style.width)
+    lines += _advice_lines(finding, style.width)
     if example is not None:
         # On one line, whatever the width: it is there to be copied.
         lines.append(f"   replay: rulecheck replay {safe(example.token)}")
+    return lines
+
+
+def _advice_lines(finding: Finding, width: int) -> list[str]:
+    """Return whose fault it is and what to do about it."""
+    lines = field("blame", ", ".join(finding.blame), width) if finding.blame else []
+    if finding.hint:
+        lines += field("hint", finding.hint, width)
+    if finding.guard:
+        passes = f"{count(finding.guard_passes, 'new case')} pass and none fails with it"
+        lines += field("guard", f"{' '.join(finding.guard)}   ({passes})", width)
     return lines
 
 

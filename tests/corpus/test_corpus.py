@@ -18,6 +18,7 @@ from rulecheck.severity import ExitCode, exit_code
 ROOT = Path(__file__).parents[2]
 CORPUS = ROOT / "tests" / "corpus"
 SHIPPED = ROOT / "rules"
+EXAMPLES = [ROOT / "docs" / f"{name}.egg" for name in ("mixed_dtype", "mixed_dtype_residual")]
 MAX_LINES = 60
 KEYS = {"EXPECT", "MESSAGE", "REQUIRES", "ARGS", "XFAIL"}
 STRICT = {"": False, "--rounding lenient": False, "--rounding strict": True}
@@ -49,7 +50,7 @@ def rules(path: Path) -> list[str | None]:
 
 
 def cases() -> list[tuple[Path, str | None]]:
-    paths = files(CORPUS) + files(SHIPPED)
+    paths = files(CORPUS) + files(SHIPPED) + EXAMPLES
     return [(path, rule) for path in paths for rule in rules(path)]
 
 
@@ -103,11 +104,24 @@ def test_a_third_of_the_corpus_is_negative() -> None:
     assert 3 * len(negative) >= len(files(CORPUS))
 
 
-def test_every_shipped_rule_passes() -> None:
+@pytest.mark.timeout(300)
+def test_every_shipped_rule_passes_by_itself_and_with_the_others() -> None:
     paths = tuple(str(path) for path in files(SHIPPED))
     report = check(Settings(paths=paths), lambda _line: None)
     assert len(report.findings) == sum(len(rules(path)) for path in files(SHIPPED))
-    assert exit_code(report) is ExitCode.OK
+    assert {item.verdict for item in report.findings} == {Verdict.AGREES}
+    assert report.pairs.tried > 100
+    assert report.pairs.wrong == 0
+
+
+@pytest.mark.timeout(300)
+def test_a_rounding_skipped_by_one_rule_is_added_by_another() -> None:
+    paths = (str(EXAMPLES[0]), str(SHIPPED / "narrow_result.egg"))
+    report = check(Settings(paths=paths), lambda _line: None)
+    found = [item for item in report.findings if item.after is not None]
+    assert {item.verdict for item in found} == {Verdict.ROUNDING_ADDED}
+    assert {item.after for item in found} == {"narrow result: matmul"}
+    assert exit_code(report) is ExitCode.ERROR
 
 
 def test_strict_rounding_turns_the_warning_into_an_error() -> None:

@@ -112,7 +112,7 @@ def test_a_case_whose_file_cannot_be_had_is_a_usage_error(
     with pytest.raises(UserError, match="cannot be read"):
         replay(token.encode(case), SETTINGS)
     broken = Failure(FailureKind.CRASH, "the parser died")
-    monkeypatch.setattr(Workshop, "load", lambda *_: broken)
+    monkeypatch.setattr(Workshop, "load", lambda *_, **__: broken)
     with pytest.raises(UserError, match="the parser died"):
         replay(token.encode(case), SETTINGS)
 
