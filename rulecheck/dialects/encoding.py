@@ -12,7 +12,8 @@ class Encoding:
 
     ``op`` applies an op kind to an input list; ``leaf`` is (id, label, dtype). ``iterator`` is
     the free variable of a stride expression. ``arithmetic`` maps a constructor of two
-    expressions to the operator it denotes. The sorts name what each of them builds.
+    expressions to the operator it denotes. ``row_major`` names the dense strides of a shape without
+    spelling them out. The sorts name what each of them builds.
     """
 
     op: str
@@ -35,3 +36,4 @@ class Encoding:
     dtype_function: str
     nth_function: str
     length_function: str
+    row_major: str = ""

@@ -55,11 +55,15 @@ class Snapshot:
         return number
 
     def entries(self, tables: Iterable[Declaration]) -> Iterator[tuple[Key, Entry, bool]]:
-        """Yield (class, member, whether it is subsumed) for every row of constructors."""
+        """Yield (class, member, whether it is none to extract) for every row of constructors.
+
+        None to extract are subsumed members, and those that only name what is to be computed.
+        """
         for table in tables:
             for row in self.rows(table.name):
                 args = tuple(zip(table.inputs, row.inputs, strict=True))
-                yield (table.output or "", row.output), Entry(table.name, args), row.subsumed
+                hidden = row.subsumed or table.unextractable
+                yield (table.output or "", row.output), Entry(table.name, args), hidden
 
     def classes(self, tables: Iterable[Declaration]) -> dict[Key, list[Entry]]:
         """Return the members of every class; subsumed ones only where there are no others."""

@@ -12,7 +12,15 @@ from rulecheck.egraph.decode import Decoder, Key, Snapshot, UndecodableError, fi
 from rulecheck.egraph.insert import INSERT_RULESET, insertion, reached
 from rulecheck.egraph.instrument import CONTEXT_RULESET, columns, names
 from rulecheck.egraph.load import Program, build_egraph
-from rulecheck.records import Declaration, Firing, MatchReply, MatchRequest, Member, Rule
+from rulecheck.records import (
+    Declaration,
+    Firing,
+    MatchReply,
+    MatchRequest,
+    Member,
+    Rule,
+    calls_in,
+)
 
 # A ruleset that still changes something after so many iterations will not come to rest.
 _MAX_ITERATIONS = 256
@@ -69,6 +77,7 @@ class _Match:
             self._prepare()
             self._do(egg.Push(1))
             self._run(self._names.match)
+            self._spell_out()
             self._read_firings()
             # What the telling copy has added must not be there for the rule itself to match.
             self._do(egg.Pop(OWN_SPAN, 1))
@@ -103,6 +112,13 @@ class _Match:
             if not any(changes):
                 return
         raise LimitError(f"the facts do not come to rest in {_MAX_ROUNDS} rounds")
+
+    def _spell_out(self) -> None:
+        """Let the dialect compute what the head only names, such as the strides of a shape."""
+        named = {call.fn for call in calls_in(*self._rule.head)}
+        if any(self._tables[fn].unextractable for fn in named & self._tables.keys()):
+            for ruleset in self._header.schedule:
+                self._saturate(ruleset)
 
     def _saturate(self, ruleset: str) -> bool:
         """Run a ruleset until it changes nothing; say whether it ever did."""

@@ -75,6 +75,7 @@ VOCABULARY = Vocabulary(
         dtype_function="dtype",
         nth_function="nth_from_end",
         length_function="len",
+        row_major="RowMajor",
     ),
     dtypes={
         "F64": DType.F64,
