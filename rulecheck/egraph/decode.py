@@ -136,6 +136,11 @@ class Decoder:
         self._requested = snapshot.request_terms(sorts)
         self._constructors = [known for known in tables.values() if known.kind == "constructor"]
         self._members = [frozenset(ids) for ids in members]
+        self._owners: dict[int, set[int]] = {}  # term id -> the instances that hold it
+        for instance, ids in enumerate(members):
+            for index in ids:
+                self._owners.setdefault(index, set()).add(instance)
+        self._shared: dict[Key, frozenset[int]] = {}
         self._classes: dict[Key, list[Entry]] | None = None
         self._costs: dict[Key, float] = {}
         self._best: dict[Key, Entry] = {}
@@ -153,10 +158,9 @@ class Decoder:
         them. None, if the values lie in different instances.
         """
         alone: set[int] = set()
-        shared: set[int] | None = None
+        shared: frozenset[int] | None = None
         for key in keys:
-            ids = self.own_ids(key)
-            owners = {j for j, own in enumerate(self._members) if not own.isdisjoint(ids)}
+            owners = self._owners_of(key)
             if len(owners) == 1:
                 alone |= owners
             elif owners:
@@ -164,6 +168,15 @@ class Decoder:
         if alone:
             return sorted(alone) if len(alone) == 1 else []
         return sorted(shared or ())
+
+    def _owners_of(self, key: Key) -> frozenset[int]:
+        """Return the instances that hold a value."""
+        found = self._shared.get(key)
+        if found is None:
+            ids = self.own_ids(key)
+            found = frozenset().union(*(self._owners.get(index, ()) for index in ids))
+            self._shared[key] = found
+        return found
 
     def decode(self, key: Key, instance: int | None) -> int:
         """Return the term id of a value; of several spellings, prefer that of ``instance``."""
