@@ -26,6 +26,8 @@ from rulecheck.records import (
     Verdict,
 )
 
+_SORTS = {bool: "bool", int: "i64", float: "f64", str: "String"}
+
 
 class Fact(NamedTuple):
     """A row with a declared meaning: its evidence, or the two graphs that it says are one buffer.
@@ -150,7 +152,4 @@ def ground(
     if expr.fn in declared:
         return table.add(expr.fn, *known)
     result = rematch.compute(expr.fn, [table.nodes[arg].value for arg in known])
-    sorts = {table.nodes[arg].fn for arg in known}
-    if result is None or len(sorts) != 1 or not isinstance(result, int | float):
-        return None
-    return table.literal(sorts.pop(), result)
+    return None if result is None else table.literal(_SORTS[type(result)], result)

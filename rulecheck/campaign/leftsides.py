@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections import deque
+import itertools
+from collections import Counter, deque
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -48,7 +49,8 @@ def labelled(found: Instances, left: LeftSide) -> Instances:
 def joined(first: Instances, second: Instances) -> Instances:
     """Both sets of instances as one."""
     if not first.instances:
-        return second
+        # Neither has any: what the rule's own left side lacks is the reason.
+        return first if first.reason is not None and not second.instances else second
     axes: dict[str, dict[str, None]] = {}
     for axis, labels in (*first.coverage.axes, *second.coverage.axes):
         axes.setdefault(axis, {}).update(dict.fromkeys(labels))
@@ -103,9 +105,12 @@ def surroundings(rule: Rule, file: RuleFile) -> Iterator[LeftSide]:
 
 
 def left_sides(rule: Rule, file: RuleFile, tables: frozenset[str]) -> Iterator[LeftSide]:
-    """Every left side beside the rule's own."""
-    yield from derivations(rule, file, tables)
-    yield from surroundings(rule, file)
+    """Every left side beside the rule's own, each with a name of its own."""
+    seen: Counter[str] = Counter()
+    for left in itertools.chain(derivations(rule, file, tables), surroundings(rule, file)):
+        seen[left.by] += 1
+        again = seen[left.by] > 1
+        yield left._replace(by=f"{left.by} #{seen[left.by]}") if again else left
 
 
 def find_left_side(rule: Rule, by: str, file: RuleFile, tables: frozenset[str]) -> LeftSide | None:

@@ -29,6 +29,7 @@ from rulecheck.records import (
     Rule,
     Severity,
     Var,
+    Verdict,
     calls_in,
 )
 from rulecheck.severity import severity
@@ -50,7 +51,7 @@ class PairResult(msgspec.Struct):
     """What came of all pairs of one consumer.
 
     ``findings`` are those on pairs; ``whole`` is one on the rule itself, from all pairs in which it
-    fired: what there is to say of a rule that never fires alone.
+    fired: what there is to say of a rule that never fires alone. None if one of them is wrong.
     """
 
     tried: int = 0
@@ -78,17 +79,37 @@ def judge_pairs(run: RuleRun, wrong: frozenset[tuple[str, str]]) -> PairResult:
     judged = run.judge(trial)
     result.cases = len(judged)
     trial.instances = Instances(tuple(owners), NO_INSTANCES.coverage)
-    suspects = _worst(zip(trial.claims, judged, strict=True), owners, run)
-    for pair, (claim, case) in suspects.items():
-        finding = _confirm(run, pair, claim, case)
-        if finding is not None:
+    suspects = _wrong(zip(trial.claims, judged, strict=True), owners, run)
+    told: set[int] = set()  # two rules that meet in several ways are one finding
+    for pair, instances in suspects.items():
+        confirmed = (_confirm(run, pair, instance) for instance in instances)
+        finding = next((item for item in confirmed if item is not None), None)
+        if finding is not None and pair.producer not in told:
+            told.add(pair.producer)
             result.findings.append(finding)
-    if judged:
-        makers = dict.fromkeys(pair.left.by.rpartition("#")[0] for pair in owners.values())
-        whole = summarize(run, trial, judged)
-        note = f"by itself it never fires; it was applied after {', '.join(makers)}"
-        result.whole = msgspec.structs.replace(whole, notes=(note, *whole.notes))
+    if judged and not suspects:
+        result.whole = _whole(run, trial, judged, owners)
     return result
+
+
+def _whole(
+    run: RuleRun, trial: Trial, judged: Sequence[CaseResult], owners: dict[Instance, Pair]
+) -> Finding:
+    """All pairs as one finding, with a case that can be run again."""
+    makers = dict.fromkeys(pair.left.by.rpartition("#")[0] for pair in owners.values())
+    note = f"by itself it never fires; it was applied after {', '.join(makers)}"
+    whole = summarize(run, trial, judged)
+    shown = whole.counterexample
+    if shown is not None:  # it was found after all producers; a token names one
+        instance = next(item for item in owners if item.deviations == shown.case.choices)
+        pair = owners[instance]
+        for claim, case in _after(run, pair, instance):
+            if case.evidence.verdict is whole.verdict:
+                shown = found_in_pair(run, _rules(run)[pair.producer], claim, case).counterexample
+                break
+        else:
+            shown = None
+    return msgspec.structs.replace(whole, notes=(note, *whole.notes), counterexample=shown)
 
 
 def _neighbours(run: RuleRun, wrong: frozenset[tuple[str, str]]) -> list[Pair]:
@@ -96,7 +117,7 @@ def _neighbours(run: RuleRun, wrong: frozenset[tuple[str, str]]) -> list[Pair]:
     vocabulary = run.shop.vocabulary
     looks: set[tuple[object, ...]] = set()
     found: list[Pair] = []
-    for position, other in enumerate((*run.file.rules, *run.file.neighbours)):
+    for position, other in enumerate(_rules(run)):
         if (other.span.file, other.name) in wrong:
             continue
         fresh = [look for look in _looks(run.rule, other, vocabulary) if look not in looks]
@@ -162,55 +183,71 @@ def _length(inputs: Expr) -> int:
     return count
 
 
-def _worst(
+def _wrong(
     results: Iterator[tuple[Claim, CaseResult]], owners: dict[Instance, Pair], run: RuleRun
-) -> dict[Pair, tuple[Claim, CaseResult]]:
-    """The first wrong claim of each pair."""
-    strict = run.shop.settings.strict_rounding
-    found: dict[Pair, tuple[Claim, CaseResult]] = {}
+) -> dict[Pair, list[Instance]]:
+    """The instances of each pair on which something is wrong."""
+    found: dict[Pair, dict[Instance, None]] = {}
     for claim, case in results:
-        level = severity(case.evidence.verdict, strict_rounding=strict)
         pair = owners.get(claim.instance)
-        if level is Severity.ERROR and pair is not None:
-            found.setdefault(pair, (claim, case))
-    return found
+        if _is_error(run, case) and pair is not None:
+            found.setdefault(pair, {})[claim.instance] = None
+    return {pair: list(instances) for pair, instances in found.items()}
 
 
-def _confirm(run: RuleRun, pair: Pair, claim: Claim, case: CaseResult) -> Finding | None:
-    """The finding on a pair, unless one of the two is wrong by itself on the same graph."""
-    one = [claim.instance]
-    alone = _claims(run, one, ())
-    if any(_is_error(run, item) for item in alone):
+def _confirm(run: RuleRun, pair: Pair, instance: Instance) -> Finding | None:
+    """The finding on a pair, if its two rules suffice to show it, and neither of them alone.
+
+    What one of them does wrong on this graph without the other is told as its own fault. Only not
+    where it adds a rounding: a graph that holds both sides of a rule that skips one shows that too.
+    """
+    wrong = next((item for item in _after(run, pair, instance) if _is_error(run, item[1])), None)
+    if wrong is None:
         return None
-    rules = (*run.file.rules, *run.file.neighbours)
-    producer = rules[pair.producer]
-    if any(_is_error(run, item) for item in _made(run, pair, one)):
-        return None
-    again = [item for item in _claims(run, one, (pair.producer,)) if _is_error(run, item)]
-    if not again:
-        return None
-    whole = dict.fromkeys(rule.span.file for rule in rules if rule.span.file != case.case.file)
-    named = msgspec.structs.replace(
-        again[0].case, pair=(producer.span.file, producer.name), context=tuple(whole)
-    )
-    result = msgspec.structs.replace(case, case=named)
-    return found_in_pair(run, producer, claim, result)
+    finding = found_in_pair(run, _rules(run)[pair.producer], *wrong)
+    for one in (run, run.other(pair.producer)):
+        faults = {
+            item.evidence.verdict for _, item in _alone(one, instance) if _is_error(run, item)
+        }
+        if faults - {Verdict.ROUNDING_ADDED}:
+            name = one.rule.name
+            hint = f"{name} is wrong on this graph without the other rule too: look there"
+            return msgspec.structs.replace(finding, hint=hint, blame=(name,))
+        if faults:
+            return None
+    return finding
 
 
-def _claims(
-    run: RuleRun, instances: Sequence[Instance], before: tuple[int, ...]
-) -> list[CaseResult]:
+def _rules(run: RuleRun) -> tuple[Rule, ...]:
+    return (*run.file.rules, *run.file.neighbours)
+
+
+def _after(run: RuleRun, pair: Pair, instance: Instance) -> list[tuple[Claim, CaseResult]]:
+    """What the consumer claims on one graph after the producer alone, as cases of the pair."""
+    producer = _rules(run)[pair.producer]
+    own = run.rule.span.file
+    context = tuple(path for path in (run.file.path, *run.context) if path != own)
+    return [
+        (
+            claim,
+            msgspec.structs.replace(
+                item,
+                case=msgspec.structs.replace(
+                    item.case, pair=(producer.span.file, producer.name), context=context
+                ),
+            ),
+        )
+        for claim, item in _alone(run, instance, (pair.producer,))
+    ]
+
+
+def _alone(
+    run: RuleRun, instance: Instance, before: tuple[int, ...] = ()
+) -> list[tuple[Claim, CaseResult]]:
+    """What a rule claims on one graph, after the rules ``before``."""
     trial = Trial(NO_INSTANCES)
-    run.application(LeftSide(run.rule, "", before)).run(instances, trial)
-    return run.judge(trial)
-
-
-def _made(run: RuleRun, pair: Pair, instances: Sequence[Instance]) -> list[CaseResult]:
-    """What the producer itself claims on the same graph."""
-    other = run.other(pair.producer)
-    trial = Trial(NO_INSTANCES)
-    other.application(LeftSide(other.rule)).run(instances, trial)
-    return other.judge(trial)
+    run.application(LeftSide(run.rule, "", before)).run([instance], trial)
+    return list(zip(trial.claims, run.judge(trial), strict=True))
 
 
 def _is_error(run: RuleRun, result: CaseResult) -> bool:

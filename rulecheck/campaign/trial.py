@@ -230,5 +230,11 @@ class Application:
 
 
 def _mates(term: int, pairs: Pairs) -> list[int]:
-    """What shares the class of a term."""
-    return [right if left == term else left for left, right in pairs if term in (left, right)]
+    """What shares the class of a term, from the pairs that were united."""
+    found, size = {term: None}, 0
+    while len(found) > size:
+        size = len(found)
+        for left, right in pairs:
+            if left in found or right in found:
+                found |= {left: None, right: None}
+    return list(found)[1:]

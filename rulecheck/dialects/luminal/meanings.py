@@ -110,6 +110,9 @@ def exact_pointwise_output(reader: TermReader, args: Args) -> Truth:
     lists = [_list(reader, term) for term in (shape, strides, zeros)]
     if numbers is None or None in lists:
         return _symbolic()
+    for term in (*(reader.expressions(strides) or ()), *(reader.expressions(zeros) or ())):
+        if (reader.linear(term) or (0, 0))[0] != 0:
+            return _false("a stride of the row does not begin at the first element")
     return _is_dense(str(reader.nodes[order].value), numbers, [item or () for item in lists])
 
 
