@@ -53,14 +53,7 @@ EQUIVALENT = (
     Survivor("bias", r"drop \(= \(F32\) \(dtype \?bias\)\)", ONE_TYPE),
     Survivor("residual", r"drop \(= \(F32\) \(dtype \?c\)\)", ONE_TYPE),
     Survivor("fp8 scaled", r"drop \(= \(F32\) \(dtype \?._scale\)\)", ONE_TYPE),
-    Survivor(
-        "mixed dtype|narrow", r"swap \S+: c_order d_order", "C and D have one order in every call"
-    ),
-    Survivor(
-        "mixed dtype.*residual",
-        r"(drop \(!= \?beta|literal body != 0\.0)",
-        "with beta = 0 both calls ignore their third input",
-    ),
+    Survivor("narrow", r"swap \S+: c_order d_order", "C and D have one order in every call"),
     Survivor("bias|gelu|.*row-order", r"swap \S+: a_dtype b_dtype", SAME_TYPES),
     Survivor(
         "(fp8 scaled|gelu|relu|scale|residual (f32|batched|scaled))(?!.*shared)",
@@ -71,7 +64,7 @@ EQUIVALENT = (
         "gelu|scale", r"drop \(= \?scalar .*", "a constant has one element, and no stride but 0"
     ),
     Survivor(
-        "(?!.*(batched|narrow|mixed)).*",
+        "(?!.*(batched|narrow)).*",
         r"literal body \?matmul\.batch_count 1 -> 2",
         FIRST_MATRIX,
     ),
