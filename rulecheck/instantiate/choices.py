@@ -11,10 +11,14 @@ from fractions import Fraction
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Candidate:
-    """A labelled value for an axis: what to bind, as (pattern node, ground term) pairs."""
+    """A labelled value for an axis: what to bind, as (pattern node, ground term) pairs.
+
+    A ``rare`` one is tried once, everything else at its default: an overlap, an empty axis.
+    """
 
     label: str
     bindings: tuple[tuple[int, int], ...]
+    rare: bool = False
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -22,8 +26,8 @@ class Choice:
     """What was taken on an axis.
 
     ``natural`` if it was the first in the axis's own order. ``offered`` are all labels of the
-    axis, and ``given`` names the axis that alone decides which are offered. A ``flip`` is tried
-    by itself; the labels of other axes are tried in pairs.
+    axis, ``rare`` those that are tried once, and ``given`` names the axis that alone decides which
+    are offered. A ``flip`` is tried by itself; the labels of other axes are tried in pairs.
     """
 
     axis: str
@@ -32,6 +36,7 @@ class Choice:
     offered: tuple[str, ...]
     given: str | None
     flip: bool
+    rare: tuple[str, ...] = ()
 
 
 def spell(value: float) -> str:
@@ -113,7 +118,8 @@ class Chooser:
                 continue
             offered = tuple(item.label for item in candidates)
             natural = candidate is candidates[0]
-            self.taken.append(Choice(axis, candidate.label, natural, offered, given, flip))
+            rare = tuple(item.label for item in candidates if item.rare)
+            self.taken.append(Choice(axis, candidate.label, natural, offered, given, flip, rare))
             return
         labels = list(dict.fromkeys(candidate.label for candidate in candidates))
         tried = ", ".join(labels[:6]) + (", …" if len(labels) > 6 else "") or "nothing"

@@ -136,6 +136,16 @@ class Completion(Structure):
         term = self.binding.ground(node)
         return None if term is None else self.binding.reader.number(term)
 
+    def pinned(self, *nodes: int) -> int | None:
+        """The number that the left side says of one of several classes that have to be equal."""
+        return next((value for node in nodes if (value := self.number(node)) is not None), None)
+
+    def step(self, node: int) -> int | None:
+        """The stride that a class holds, if it is known: between the first two indices."""
+        term = self.binding.ground(node)
+        offsets = None if term is None else self.binding.reader.offsets(term, 2)
+        return None if offsets is None else offsets[1] - offsets[0]
+
     def known(self, node: int) -> int:
         """The number of a class that a role has bound before."""
         value = self.number(node)
@@ -211,8 +221,8 @@ class Completion(Structure):
         for root in self.graph.classes():
             if self.graph.sort_of(root) == names.graph_sort and self.is_leaf(root):
                 self._leaf(root)
-        inner: set[int] = set()
-        for root in self.graph.classes():
+        inner, given = set[int](), self.graph.given()
+        for root in given:
             for call in self.graph.calls_of(root):
                 inner.update(self.graph.find(arg) for arg in call.args)
         broken = self.binding.broken()
@@ -220,6 +230,8 @@ class Completion(Structure):
             raise DeadEnd(f"the guard {broken.text} does not hold", Cause.CONTRADICTION)
         roots: list[int] = []
         for root in self.graph.classes():
+            if root not in given:
+                continue
             term = self.binding.ground(root)
             if term is None:
                 self._undetermined(root)

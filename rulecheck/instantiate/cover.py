@@ -22,6 +22,8 @@ Unions = tuple[tuple[int, int], ...]
 Judge = Callable[[tuple[int, ...], Unions], DeadEnd | None]
 
 BACKTRACKS = 60
+LABEL_BACKTRACKS = 4
+RARE_BACKTRACKS = 1
 # Instances of a rule below which further values are tried.
 ENOUGH = 24
 # Far above what pairwise cover needs (a library matmul with everything free takes about 160
@@ -49,7 +51,7 @@ class Coverage:
     """What can be tried: pairs of labels of different axes, and the labels of each axis.
 
     ``pairs`` are those that an instance has, or that no search has excluded. Layouts of
-    elementwise ops are not counted in pairs; ``axes`` lists every label that occurred.
+    elementwise ops and rare values are not counted; ``axes`` lists every label that occurred.
     """
 
     pairs: frozenset[Pair]
@@ -141,6 +143,7 @@ class _Search:
         self.impossible: set[Pair] = set()
         self.dead: set[Label] = set()
         self.flips: set[str] = set()  # axes whose labels are tried by themselves
+        self.rare: set[Label] = set()  # labels that are tried once
         self.context: dict[Label, dict[str, str]] = {}  # where a label was first offered
         self.reason = DeadEnd("the left side has no instance")
         self.attempts = 0
@@ -210,6 +213,8 @@ class _Search:
             labels = self.offered.setdefault(choice.axis, {})
             if choice.flip:
                 self.flips.add(choice.axis)
+            if choice.rare:
+                self.rare.update((choice.axis, label) for label in choice.rare)
             for label in choice.offered:
                 if label not in labels:
                     labels[label] = None
@@ -257,10 +262,12 @@ class _Search:
                     return
                 if any((axis, label) in instance.choices for instance in self.found):
                     continue
-                instance = self.run({**self.context[axis, label], axis: label}, 4)
+                rare = (axis, label) in self.rare
+                wanted = {**self.context[axis, label], axis: label}
+                instance = self.run(wanted, RARE_BACKTRACKS if rare else LABEL_BACKTRACKS)
                 if instance is None or (axis, label) not in instance.choices:
                     self.dead.add((axis, label))
-                elif axis in self.flips:
+                elif axis in self.flips and not rare:
                     self.run(self._extend({axis: label}, self._alive()), 4)
 
     def _labels(self) -> list[Label]:
@@ -348,7 +355,7 @@ class _Search:
         return [
             (axis, label)
             for axis, label in self._labels()
-            if axis not in self.flips and (axis, label) not in self.dead
+            if axis not in self.flips and (axis, label) not in self.dead | self.rare
         ]
 
     def _extend(self, preferences: dict[str, str], alive: list[Label]) -> dict[str, str]:

@@ -70,6 +70,8 @@ class PatternGraph:
         self.functions: list[FunctionFact] = []
         self.constraints: list[Constraint] = []
         self.clamps: list[tuple[str, float]] = []
+        self.made: frozenset[str] = frozenset()  # constructors of the head
+        self.asked: set[int] = set()  # terms that a guard names; that alone does not make them
 
     def copy(self) -> PatternGraph:
         """A copy that can be extended without changing this graph."""
@@ -82,6 +84,8 @@ class PatternGraph:
         twin.functions = self.functions.copy()
         twin.constraints = self.constraints
         twin.clamps = self.clamps
+        twin.made = self.made
+        twin.asked = self.asked
         return twin
 
     def find(self, node: int) -> int:
@@ -103,6 +107,10 @@ class PatternGraph:
         node = self.fresh(sort)
         self.calls[node] = (PatternCall(fn, args, span),)
         return node
+
+    def given(self) -> set[int]:
+        """Classes that a fact says; a term that only guards compare with is looked up, not made."""
+        return {self.find(node) for node in range(len(self.parent)) if node not in self.asked}
 
     def classes(self) -> list[int]:
         """All representatives, oldest first."""
@@ -234,9 +242,13 @@ class PatternGraph:
         is_row = signature is not None and signature.kind == "relation"
         if isinstance(expr, Call) and (is_row or expr.fn in GUARDS):
             wanted = signature.inputs if signature is not None else (None,) * len(expr.args)
+            before = len(self.parent)
             args = tuple(
                 self.add_expr(arg, want) for arg, want in zip(expr.args, wanted, strict=True)
             )
+            if not is_row:
+                made = set(range(before, len(self.parent)))
+                self.asked |= made - set(self.variables.values())
             self.constraints.append(Constraint(expr.fn, args, expr.span, show(expr)))
             return
         self.add_expr(expr)
@@ -254,6 +266,7 @@ def build_pattern(
     for fact in rule.body:
         graph.add_fact(fact)
     graph.clamps = list(_clamps(rule))
+    graph.made = frozenset(call.fn for call in calls_in(*rule.head))
     # Constructor calls that were equal from the start (hash-consed by the engine) are one class.
     changed = True
     while changed:

@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from rulecheck.instantiate.choices import Candidate, spell
 from rulecheck.instantiate.completion import Completion, Role
 from rulecheck.instantiate.guards import guard_values
+from rulecheck.instantiate.layouts import (
+    Layout,
+    deviations,
+    matmul_layouts,
+    orders,
+    parts,
+    pick_strides,
+    reach,
+    reads,
+    writes,
+)
 from rulecheck.instantiate.roles_fused import complete_opaque, prepare_marker, prepare_opaque
 from rulecheck.instantiate.roles_gemm import (
     EXTENTS,
     FP8_EXTENTS,
     FURTHER_SCALARS,
-    PAD,
     batches,
     complete_gemm,
+    empty,
     extents,
 )
 from rulecheck.instantiate.setting import OpNode, View, dense
@@ -49,31 +61,22 @@ def complete_matmul(run: Completion, op: OpNode) -> None:
         [Candidate(dtype.value, ((fields["dtype"], run.dtype_term(dtype)),)) for dtype in MATMULS],
     )
     run.same_dtype(run.dtype_of(op.node), fields["dtype"], f"the type of {op.key}")
-    candidates = []
+    candidates: dict[str, Candidate] = {}
     for out, k in _matmul_sizes(run, op):
         bindings = (
             (fields["out_shape"], run.shape_term(out)),
             (fields["mul_shape"], run.shape_term((*out, k))),
             (fields["k"], run.binding.number(k)),
         )
-        candidates.append(Candidate("x".join(map(str, (*out, k))), bindings))
-    run.pick(f"{op.key}.shape", candidates)
+        label = "x".join(map(str, (*out, k)))
+        candidates.setdefault(label, Candidate(label, bindings, 0 in (*out, k)))
+    run.pick(f"{op.key}.shape", list(candidates.values()))
     out = _shape(run, fields["out_shape"])
     k = run.known(fields["k"])
     for side, node in zip(("lhs", "rhs"), operands, strict=True):
         _matmul_operand(run, op, side, node, (*out, k))
-    product = dense((*out, k)).strides
-    permuted = dense((*out[:-2], out[-1], out[-2], k)).strides
-    options = [
-        ("dense", product[:-1]),
-        ("permuted", (*permuted[:-3], permuted[-2], permuted[-3])),
-    ]
-    _pick_strides(run, op, "sum_input_strides", options)
-    run.pick(
-        f"{op.key}.sum_iter_stride",
-        [Candidate("1", ((fields["sum_iter_stride"], run.binding.stride(1)),))],
-    )
-    _pick_strides(run, op, "out_strides", list(_writes(out)))
+    _pick_summed(run, op, out, k)
+    pick_strides(run, op, "out_strides", list(writes(out)))
     run.views[run.graph.find(op.node)] = [View(out, _strides(run, fields["out_strides"], out))]
 
 
@@ -84,39 +87,55 @@ def _matmul_sizes(run: Completion, op: OpNode) -> Iterator[tuple[tuple[int, ...]
     if known is not None and depth is not None:
         yield _shape(run, op.fields["out_shape"]), depth
         return
-    sizes = [*EXTENTS, FP8_EXTENTS[0]]
-    sizes += [size for size in extents(run) if size not in sizes]
+    outer, whole = (run.elements_of(op.fields[name]) or [] for name in ("out_shape", "mul_shape"))
+    # The classes that say m, n and k; what the left side says of one of them holds for all sizes.
+    classes = (outer[-2:-1] + whole[-3:-2], outer[-1:] + whole[-2:-1], whole[-1:])
+    said = [run.pinned(*nodes) for nodes in classes]
+    said[2] = depth if said[2] is None else said[2]
+    sizes = dict.fromkeys((*EXTENTS, FP8_EXTENTS[0], *extents(run)))
     for batch in ((), *((count,) for count in batches(run) if count > 1)):
-        for m, n, k in sizes:
+        for size in (*sizes, *empty(run)) if not batch else sizes:
+            m, n, k = (
+                plain if known is None else known for plain, known in zip(size, said, strict=True)
+            )
             yield (*batch, m, n), k
+
+
+def _pick_summed(run: Completion, op: OpNode, out: tuple[int, ...], k: int) -> None:
+    """How the sum goes through the products: as they lie, or in another order inside of them."""
+    shape, held = (*out, k), math.prod((*out, k))
+    product, permuted = dense(shape).strides, dict(orders(shape))["another order of rows"]
+    options = [("dense", product[:-1]), ("permuted", permuted[:-1])]
+    node = op.fields["sum_input_strides"]
+    rare = deviations(run, node, product[:-1], out, held - max(0, k - 1))
+    pick_strides(run, op, "sum_input_strides", options, list(rare))
+    node = op.fields["sum_iter_stride"]
+    taken = reach(_strides(run, op.fields["sum_input_strides"], out), out)
+    steps = (1, *(step for step in (0, 2, 3) if step != 1 and taken + step * (k - 1) < held))
+    run.pick(
+        f"{op.key}.sum_iter_stride",
+        [Candidate(str(step), ((node, run.binding.stride(step)),), step != 1) for step in steps],
+    )
 
 
 def _matmul_operand(
     run: Completion, op: OpNode, side: str, node: int, shape: tuple[int, ...]
 ) -> None:
     """An operand lacks one output axis: n for the left one, m for the right one."""
-    _pick_strides(run, op, f"{side}_strides", list(matmul_layouts(shape, side)))
+    field = f"{side}_strides"
+    layouts = list(matmul_layouts(shape, side))
+    rare = deviations(run, op.fields[field], layouts[0][1], shape, _held(run, node))
+    pick_strides(run, op, field, layouts, list(rare))
     batch, (m, n, k) = shape[:-3], shape[-3:]
     root = run.graph.find(node)
     run.names.setdefault(root, "A" if side == "lhs" else "B")
     run.hint(node, dense((*batch, m, k) if side == "lhs" else (*batch, k, n)))
 
 
-def matmul_layouts(shape: tuple[int, ...], side: str) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """Strides over [batch…, m, n, k] of an operand that lacks n (left) or m (right)."""
-    batch, (m, n, k) = shape[:-3], shape[-3:]
-    outer = m if side == "lhs" else n
-    layouts = {
-        "row-major": dense((*batch, outer, k)) if side == "lhs" else dense((*batch, k, outer)),
-        "column-major": dense((*batch, k, outer)) if side == "lhs" else dense((*batch, outer, k)),
-    }
-    padded = {f"{name}, padded": dense(view.shape, pad=PAD) for name, view in layouts.items()}
-    for name, view in (layouts | padded).items():
-        *steps, first, second = view.strides
-        row_major = name.startswith("row-major")
-        along_outer, along_k = (first, second) if row_major == (side == "lhs") else (second, first)
-        pair = (along_outer, 0) if side == "lhs" else (0, along_outer)
-        yield name, (*steps, *pair, along_k)
+def _held(run: Completion, node: int) -> int | None:
+    """The elements of an operand; None for a leaf, which is as large as what is read of it."""
+    views = run.views.get(run.graph.find(node))
+    return views[0].count if views else None
 
 
 def complete_pointwise(run: Completion, op: OpNode) -> None:
@@ -133,8 +152,13 @@ def complete_pointwise(run: Completion, op: OpNode) -> None:
         _complete_arithmetic(run, op, shared)
     shape = _pick_shape(run, op, inputs)
     for position, node in enumerate(inputs):
-        _pick_strides(run, op, f"strides.{position}", list(_reads(run, node, shape)))
-    _pick_strides(run, op, "out_strides", list(_writes(shape)))
+        options, field = list(reads(run, node, shape)), f"strides.{position}"
+        rare: list[Layout] = []
+        if not run.is_scalar(node):
+            held = _held(run, node)
+            rare = list(deviations(run, op.fields[field], options[0][1], shape, held))
+        pick_strides(run, op, field, options, rare)
+    pick_strides(run, op, "out_strides", list(writes(shape)))
     run.views[run.graph.find(op.node)] = [
         View(shape, _strides(run, op.fields["out_strides"], shape))
     ]
@@ -164,8 +188,9 @@ def _pick_shape(run: Completion, op: OpNode, inputs: list[int]) -> tuple[int, ..
         fields = [name for name in ("shape", "out_strides", *strides) if name in op.fields]
         ranks = {run.rank_of(op.fields[field]) for field in fields} - {None}
         candidates = [
-            Candidate(label, ((op.fields["shape"], run.shape_term(shape)),))
-            for label, shape in _known_shapes(run, op, inputs)
+            Candidate(label, ((op.fields["shape"], run.shape_term(shape)),), rare)
+            for rare, shapes in ((False, _known_shapes), (True, _further_shapes))
+            for label, shape in shapes(run, op, inputs)
             if ranks <= {len(shape)}
         ]
         run.pick(f"{op.key}.shape", candidates, flip=True)
@@ -176,7 +201,7 @@ def complete_marker(run: Completion, op: OpNode) -> None:
     """The mark around a fused kernel: it reads what it marks, and changes nothing of it."""
     inputs = run.input_nodes(op, 1)
     shape = _pick_shape(run, op, inputs)
-    _pick_strides(run, op, "strides.0", list(_reads(run, inputs[0], shape)))
+    pick_strides(run, op, "strides.0", list(reads(run, inputs[0], shape)))
     seen = run.views.get(run.graph.find(inputs[0]))
     read = View(shape, _strides(run, op.fields["strides.0"], shape))
     run.views[run.graph.find(op.node)] = [read] if seen is None else seen
@@ -198,45 +223,14 @@ def _known_shapes(
         yield from (("x".join(map(str, shape)), shape) for shape in shapes)
 
 
-def _reads(
-    run: Completion, node: int, shape: tuple[int, ...]
+def _further_shapes(
+    run: Completion, _op: OpNode, inputs: list[int]
 ) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """Ways to read an operand over a shape: as it was written first."""
-    zeros = (0,) * len(shape)
-    if run.is_scalar(node):
-        yield "scalar", zeros
-        return
-    for view in run.views.get(run.graph.find(node), ()):
-        if view.shape == shape:
-            yield "as written", view.strides
-        elif len(view.shape) >= 2 and view.transposed().shape == shape:
-            yield "transposed", view.transposed().strides
-    plain = dense(shape)
-    yield "dense", plain.strides
-    if len(shape) < 2:
-        return
-    yield "transposed", _column_major(shape)
-    if run.is_leaf(node):
-        yield "padded", dense(shape, pad=PAD).strides
-    yield "one row for all", (*plain.strides[:-2], 0, 1)
-    yield "one column for all", (*zeros[:-2], 1, 0)
-    if len(shape) > 2:
-        yield "one matrix for all", (*zeros[:-2], *plain.strides[-2:])
-        for side, word in (("lhs", "left"), ("rhs", "right")):
-            for name, strides in matmul_layouts(shape, side):
-                yield f"{word} matmul operand, {name}", strides
-
-
-def _writes(shape: tuple[int, ...]) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """Ways to lay out a result without holes."""
-    yield "dense", dense(shape).strides
-    if len(shape) >= 2:
-        yield "transposed", _column_major(shape)
-
-
-def _column_major(shape: tuple[int, ...]) -> tuple[int, ...]:
-    swapped = dense((*shape[:-2], shape[-1], shape[-2])).strides
-    return (*swapped[:-2], swapped[-1], swapped[-2])
+    """Parts of what is read, and its axes in another order."""
+    for position, node in enumerate(inputs):
+        for view in run.views.get(run.graph.find(node), ())[:1]:
+            for label, shape in parts(view.shape):
+                yield f"{label} of input {position}", shape
 
 
 def prepare_reduce(run: Completion, op: OpNode) -> None:
@@ -260,7 +254,8 @@ def prepare_reduce(run: Completion, op: OpNode) -> None:
                 (fields["iters"], run.binding.number(k)),
                 (free[0].fields["shape"], run.shape_term((*shape, k))),
             )
-            candidates.append(Candidate("x".join(map(str, (*shape, k))), sizes))
+            label = "x".join(map(str, (*shape, k)))
+            candidates.append(Candidate(label, sizes))
     run.hint(node, dense((5, 7, 11)))
     if candidates:
         run.pick(f"{op.key}.sizes", candidates)
@@ -270,23 +265,30 @@ def complete_reduce(run: Completion, op: OpNode) -> None:
     """Sum or Max over the last axis of what is read."""
     (node,) = run.input_nodes(op, 1)
     run.same_dtype(run.dtype_of(node), run.dtype_of(op.node), f"the input of {op.key}")
-    root = run.graph.find(node)
+    root, fields = run.graph.find(node), op.fields
     views = [view for view in run.views.get(root, ()) if len(view.shape) >= 2]
     if not views:
         views = [dense(shape) for shape in EXTENTS]
         run.hint(node, views[0])
-    fields, candidates = op.fields, []
-    for view in views:
+    ways = [("x".join(map(str, view.shape)), view.shape, view.strides) for view in views]
+    usual, held = views[0], _held(run, node)
+    rare = list(orders(usual.shape)) if held is not None else []
+    inside = None if held is None else held - max(0, usual.shape[-1] - 1) * usual.strides[-1]
+    flipped = deviations(run, fields["strides"], usual.strides[:-1], usual.shape[:-1], inside)
+    rare += [(label, (*strides, usual.strides[-1])) for label, strides in flipped]
+    ways += [(label, usual.shape, strides) for label, strides in rare]
+    candidates = []
+    for position, (label, shape, strides) in enumerate(ways):
         bindings = (
-            (fields["shape"], run.shape_term(view.shape[:-1])),
-            (fields["iters"], run.binding.number(view.shape[-1])),
-            (fields["strides"], run.strides_term(view.strides[:-1])),
-            (fields["iter_stride"], run.binding.stride(view.strides[-1])),
+            (fields["shape"], run.shape_term(shape[:-1])),
+            (fields["iters"], run.binding.number(shape[-1])),
+            (fields["strides"], run.strides_term(strides[:-1])),
+            (fields["iter_stride"], run.binding.stride(strides[-1])),
         )
-        candidates.append(Candidate("x".join(map(str, view.shape)), bindings))
+        candidates.append(Candidate(label, bindings, position >= len(views)))
     run.pick(f"{op.key}.reduce", candidates)
     shape = _shape(run, fields["shape"])
-    _pick_strides(run, op, "out_strides", list(_writes(shape)))
+    pick_strides(run, op, "out_strides", list(writes(shape)))
     run.views[run.graph.find(op.node)] = [View(shape, _strides(run, fields["out_strides"], shape))]
 
 
@@ -328,18 +330,6 @@ def complete_fill(run: Completion, op: OpNode) -> None:
     result = run.dtype_term(op.spec.result)
     run.bind(run.dtype_of(op.node), result, f"the type of {op.key}")
     run.views[run.graph.find(op.node)] = []
-
-
-def _pick_strides(
-    run: Completion, op: OpNode, field: str, options: list[tuple[str, tuple[int, ...]]]
-) -> None:
-    node = op.fields[field]
-    if run.binding.ground(node) is not None:
-        return  # the left side says it; whether it is legal is judged on the whole graph
-    seen: dict[tuple[int, ...], Candidate] = {}
-    for label, strides in options:
-        seen.setdefault(strides, Candidate(label, ((node, run.strides_term(strides)),)))
-    run.pick(f"{op.key}.{field}", list(seen.values()), flip=True)
 
 
 def _shape(run: Completion, node: int) -> tuple[int, ...]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from rulecheck.instantiate.choices import Candidate, Cause, DeadEnd, spell
 from rulecheck.instantiate.completion import Completion
 from rulecheck.instantiate.guards import guard_values
+from rulecheck.instantiate.layouts import PAD
 from rulecheck.instantiate.setting import OpNode, View
 from rulecheck.records import DType
 
@@ -16,6 +17,8 @@ EPILOGUES = ("DEFAULT", "BIAS", "RELU", "RELU_BIAS", "GELU", "GELU_BIAS")
 # Coprime extents keep axes apart; equal ones hide nothing that a fixed stride would show; an
 # extent of 1 is where leading dimensions degenerate; 17 and 9 cross the small tiles (M > 8).
 EXTENTS = ((5, 7, 11), (8, 8, 8), (1, 7, 11), (5, 1, 11), (5, 7, 1), (17, 9, 2))
+# An op that sums or writes nothing is well-formed; the library refuses such a call.
+EMPTY_EXTENTS = ((5, 7, 0), (0, 7, 11), (5, 0, 11))
 # fp8 wants k and m in 16-byte units (CUBLASLT.md section 3).
 FP8_EXTENTS = ((16, 32, 48), (32, 32, 32))
 # Where little else is free: further sizes, many with an extent of 1, which some rules fix.
@@ -38,7 +41,7 @@ FURTHER_FP8_EXTENTS = (
     *((16, 80, 32), (48, 48, 16), (64, 16, 48), (96, 16, 16), (16, 16, 96), (32, 48, 64)),
 )
 FURTHER_SCALARS = (3.0, 0.75, -0.5, 10.0, 1e-3, 7.5, 100.0, -2.0, 0.1, 1.5)
-PAD, FP8_PAD = 3, 16
+FP8_PAD = 16
 
 
 def complete_gemm(run: Completion, op: OpNode) -> None:
@@ -164,23 +167,36 @@ def _extents(run: Completion, op: OpNode, *, fp8: bool) -> None:
     )
     fixed = _fixed_extents(run, op)
     candidates = []
-    for sizes in extents(run, fp8=fp8):
+    unit = _unit(run, op) if fp8 else FP8_PAD
+    # n is free, and how m is aligned depends on the types of C and D (CUBLASLT.md section 3).
+    rare = [(16 + unit, 7, 48)] if unit < FP8_PAD else []
+    for sizes in (*extents(run, fp8=fp8), *rare):
         merged = [fixed.get(name, size) for name, size in zip("mnk", sizes, strict=True)]
         bindings = tuple(
             (op.fields[name], run.binding.number(size))
             for name, size in zip("mnk", merged, strict=True)
             if run.number(op.fields[name]) is None
         )
-        candidates.append(Candidate("x".join(map(str, merged)), bindings))
+        candidates.append(Candidate("x".join(map(str, merged)), bindings, sizes in rare))
     if any(candidate.bindings for candidate in candidates):
         unique = {candidate.label: candidate for candidate in candidates}
         run.pick(_axis(op, "m x n x k"), list(unique.values()), _axis(op, "types"))
+
+
+def _unit(run: Completion, op: OpNode) -> int:
+    """Elements in 16 bytes of C and of D."""
+    return 16 // min(_dtype(run, op, name).bytes for name in ("c_dtype", "d_dtype"))
 
 
 def extents(run: Completion, *, fp8: bool = False) -> tuple[tuple[int, int, int], ...]:
     """(m, n, k) to try, the default first."""
     usual, further = (FP8_EXTENTS, FURTHER_FP8_EXTENTS) if fp8 else (EXTENTS, FURTHER_EXTENTS)
     return (*usual, *further) if run.wide else usual
+
+
+def empty(run: Completion) -> tuple[tuple[int, int, int], ...]:
+    """(m, n, k) without an element or a term, for rules that make a library call of them."""
+    return EMPTY_EXTENTS if run.makes_call() else ()
 
 
 def batches(run: Completion) -> tuple[int, ...]:
@@ -268,14 +284,22 @@ def _leading_dimensions(run: Completion, op: OpNode, operands: str, *, fp8: bool
         sizes = [("minimal", least)]
         if operand != "d":
             sizes.append(("padded", least + pad))
-        run.pick(_axis(op, f"ld{operand}"), _spelled(run, node, sizes))
+        candidates = _spelled(run, node, sizes)
+        if operand == "c" and fp8 and (unit := _unit(run, op)) < FP8_PAD:
+            rare = ("padded by 16 bytes", least + unit)
+            candidates += _spelled(run, node, [rare], rare=True)
+        elif operand == "c" and not _reads_c(run, op):
+            candidates += _spelled(run, node, [("1", 1)], rare=True)
+        run.pick(_axis(op, f"ld{operand}"), candidates)
 
 
-def _spelled(run: Completion, node: int, sizes: list[tuple[str, int]]) -> list[Candidate]:
+def _spelled(
+    run: Completion, node: int, sizes: list[tuple[str, int]], *, rare: bool = False
+) -> list[Candidate]:
     """Each size as a number and, for patterns that want a stride expression, as a stride."""
     binding = run.binding
     return [
-        Candidate(label, ((node, spell(size)),))
+        Candidate(label, ((node, spell(size)),), rare)
         for label, size in sizes
         for spell in (binding.number, binding.stride)
     ]

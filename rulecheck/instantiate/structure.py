@@ -75,6 +75,21 @@ class Structure:
                 return None
             node, rank = calls[0].args[1], rank + 1
 
+    def makes_call(self) -> bool:
+        """Whether the rule builds a library call."""
+        kinds = (self.vocabulary.ops.get(name) for name in self.graph.made)
+        return any(OPS[kind.spec].family == "gemm" for kind in kinds if kind is not None)
+
+    def elements_of(self, node: int) -> list[int] | None:
+        """The classes of a list's elements; None if the pattern does not list them to its end."""
+        names, found = self.vocabulary.encoding, list[int]()
+        while calls := self.graph.calls_of(node):
+            if calls[0].fn != names.list_cons:
+                return found
+            head, node = calls[0].args
+            found.append(head)
+        return None
+
     def is_scalar(self, node: int) -> bool:
         """Whether a graph class is a one-element constant."""
         return any(op.spec.family == "fill" for op in self.ops_at(node))
