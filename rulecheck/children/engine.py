@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib.metadata
+from collections.abc import Callable
 
 import msgspec
 
@@ -89,17 +90,23 @@ class Engine:
             place = f"{first.span.file}:{first.span.line}:{first.span.column}"
             return Failure(FailureKind.CRASH, f"{place}: {first.message}")
         read = functools.partial(read_file, parse=self._parse, limits=request.limits)
-        wider, helpers = dialect, tuple[Rule, ...]()
-        for path, data in request.context:
+        wider, helpers, own = dialect, tuple[Rule, ...](), None
+        for path, data in _ordered(request, dialect, read):
             known = read(path, data, wider)
-            wider = msgspec.structs.replace(
-                wider,
-                declarations=known.declarations,
-                facts=(*wider.facts, *known.facts),
-                rules=(*wider.rules, *map(KnownRule, known.rules)),
-            )
-            helpers += tuple(rule for rule in known.rules if request.whole or _derives_facts(rule))
-        file = read(request.path, request.data, wider)
+            if path == request.path:
+                own = known
+            elif known.declarations:  # else nothing of it could be read
+                wider = msgspec.structs.replace(wider, facts=(*wider.facts, *known.facts))
+                helpers += tuple(
+                    item for item in known.rules if request.whole or _derives_facts(item)
+                )
+            if known.declarations:
+                rules = (*wider.rules, *map(KnownRule, known.rules))
+                wider = msgspec.structs.replace(wider, declarations=known.declarations, rules=rules)
+        assert own is not None
+        # What is read after the file, as it uses what that declares, belongs to the program too.
+        declared = wider.declarations if own.declarations else ()
+        file = msgspec.structs.replace(own, declarations=declared)
         file = self._build(request, (dialect, wider), file, helpers)
         return LoadReply(msgspec.structs.replace(file, facts=(*wider.facts, *file.facts)))
 
@@ -150,6 +157,32 @@ class Engine:
                 key: read_dialect(*key, self._parse, request.limits),
             }
         return self._dialects[key]
+
+
+def _ordered(
+    request: LoadRequest, dialect: Dialect, read: Callable[[str, bytes, Dialect], RuleFile]
+) -> list[tuple[str, bytes]]:
+    """The context and the file itself, those first that declare what others use."""
+    own = (request.path, request.data)
+    if not request.context:
+        return [own]
+    waiting = dict((*request.context, own))
+    known = {path: read(path, data, dialect) for path, data in waiting.items()}
+    declares = {
+        path: {item.name for item in file.declarations if item.span.file == path}
+        for path, file in known.items()
+    }
+    lacks = {path: {item.subject for item in file.problems} for path, file in known.items()}
+    found = []
+    while waiting:
+        free = [
+            path
+            for path in waiting
+            if not any(lacks[path] & declares[other] for other in waiting if other != path)
+        ]
+        path = next(iter(free or waiting))  # files that need each other: in the order given
+        found.append((path, waiting.pop(path)))
+    return found
 
 
 def _derives_facts(rule: Rule) -> bool:
