@@ -13,7 +13,14 @@ from typing import TYPE_CHECKING
 import click
 
 from rulecheck import __version__, terminal
-from rulecheck.config import BACKENDS, ROUNDINGS, default_paths, find_rule_files, load
+from rulecheck.config import (
+    BACKENDS,
+    ROUNDINGS,
+    cache_folder,
+    default_paths,
+    find_rule_files,
+    load,
+)
 from rulecheck.errors import UserError
 from rulecheck.report import FORMATS, REPLAY_FORMATS, Style, render, render_replay
 
@@ -117,6 +124,13 @@ def cli() -> None:
     show_envvar=True,
     help="Rules judged at once. Default: one per core.",
 )
+@click.option(
+    "--no-cache",
+    is_flag=True,
+    envvar="RULECHECK_NO_CACHE",
+    show_envvar=True,
+    help="Judge everything anew; keep nothing in .rulecheck_cache.",
+)
 @click.option("--exit-zero", is_flag=True, help="Exit 0 whatever is found.")
 @click.option("--allow-empty", is_flag=True, help="Exit 0 if there is no rule to check.")
 @click.option("-q", "--quiet", is_flag=True, help="Print findings only.")
@@ -136,6 +150,7 @@ def check(
     form: str,
     outputs: tuple[str, ...],
     jobs: int | None,
+    no_cache: bool,
     exit_zero: bool,
     allow_empty: bool,
     quiet: bool,
@@ -156,6 +171,7 @@ def check(
         backend=backend,
         rounding=rounding,
         jobs=jobs,
+        no_cache=no_cache,
         config_file=config_file,
         isolated=isolated,
     )
@@ -317,6 +333,7 @@ def _settings(
     backend: str | None,
     rounding: str | None,
     jobs: int | None,
+    no_cache: bool,
     config_file: str | None,
     isolated: bool,
 ) -> Settings:
@@ -333,6 +350,7 @@ def _settings(
         backend=backend or config.backend or "cpu",
         strict_rounding=(rounding or config.rounding) == "strict",
         jobs=jobs or config.jobs or 0,
+        cache="" if no_cache else cache_folder(config, Path.cwd()),
     )
 
 

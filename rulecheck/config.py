@@ -15,6 +15,7 @@ from rulecheck.errors import UserError
 DEFAULT_PATH = "rules"
 ROUNDINGS = ("lenient", "strict")
 BACKENDS = ("cpu",)
+CACHE_FOLDER = ".rulecheck_cache"
 
 
 class Config(NamedTuple):
@@ -26,6 +27,7 @@ class Config(NamedTuple):
     backend: str | None = None
     rounding: str | None = None
     jobs: int | None = None
+    cache: bool | None = None
 
 
 def load(start: Path, explicit: str | None = None, *, isolated: bool = False) -> Config:
@@ -95,6 +97,9 @@ def _config(path: Path, table: dict[str, object]) -> Config:
     jobs = table.get("jobs")
     if jobs is not None and (type(jobs) is not int or jobs < 1):
         raise UserError(f"{path}: jobs is {jobs!r}", "write a whole number from 1 up")
+    cache = table.get("cache")
+    if cache is not None and not isinstance(cache, bool):
+        raise UserError(f"{path}: cache is {cache!r}", "write true or false")
     return Config(
         source=str(path),
         paths=paths,
@@ -102,7 +107,21 @@ def _config(path: Path, table: dict[str, object]) -> Config:
         backend=_string(path, table, "backend", BACKENDS),
         rounding=_string(path, table, "rounding", ROUNDINGS),
         jobs=jobs if isinstance(jobs, int) else None,
+        cache=cache,
     )
+
+
+def cache_folder(config: Config, start: Path) -> str:
+    """Return the folder for answers of earlier runs, in the project's root; empty for none.
+
+    Args:
+        config: what holds; its file lies in the root.
+        start: the root if no file was read.
+    """
+    if config.cache is False:
+        return ""
+    root = start if config.source is None else Path(config.source).parent
+    return str(root / CACHE_FOLDER)
 
 
 def _string(

@@ -6,7 +6,9 @@ several jobs has a process for each, which owns the engine and the numerics that
 
 from __future__ import annotations
 
+import time
 import traceback
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -15,11 +17,21 @@ import msgspec
 from rulecheck.campaign.findings import judge_rule
 from rulecheck.campaign.members import RuleRun
 from rulecheck.campaign.pairs import PairResult, judge_pairs
+from rulecheck.campaign.trial import ENGINE_BUDGET_S
 from rulecheck.campaign.troubles import died, not_loaded
 from rulecheck.campaign.workshop import Workshop
 from rulecheck.errors import InternalError
 from rulecheck.lint import lint
-from rulecheck.records import Failure, Finding, Settings
+from rulecheck.records import (
+    Comparable,
+    Failure,
+    FailureKind,
+    Finding,
+    InstanceBatch,
+    Judged,
+    MatchReply,
+    Settings,
+)
 from rulecheck.workers import Startable, Worker, serve
 
 # Every step of a rule has its own limit; this is for what none of them foresees.
@@ -59,15 +71,21 @@ class Ready(msgspec.Struct, frozen=True, tag=True):
 
 
 class Found(msgspec.Struct, frozen=True, tag=True):
-    """The finding on one rule."""
+    """The finding on one rule.
+
+    It is ``complete`` if no process failed and no time limit was near on the way to it; then the
+    same rule has the same finding at any time.
+    """
 
     finding: Finding
+    complete: bool = True
 
 
 class Paired(msgspec.Struct, frozen=True, tag=True):
-    """What came of the pairs of one rule."""
+    """What came of the pairs of one rule; ``complete`` as above."""
 
     result: PairResult
+    complete: bool = True
 
 
 class Broken(msgspec.Struct, frozen=True, tag=True):
@@ -77,52 +95,91 @@ class Broken(msgspec.Struct, frozen=True, tag=True):
 
 
 Task = RuleTask | PairTask
-Reply = Ready | Found | Paired | Broken | Failure
+Answer = Found | Paired
+Reply = Ready | Answer | Broken | Failure
 
 
 class Bench(Protocol):
     """Judges one task after the other."""
 
-    def judge(self, task: Task) -> Finding | PairResult:
+    def judge(self, task: Task) -> Answer:
         """Judge one rule, by itself or after its neighbours."""
 
     def stop(self) -> None:
         """Give up, from another thread."""
+
+
+class WatchedShop(Workshop):
+    """A workshop that remembers whether a child ever failed at what it was asked.
+
+    Such a failure need not show: what is wrong on other graphs is worse than a limit reached on
+    one, and a guard that could not be tried is not offered.
+    """
+
+    troubled = False
+
+    def match(
+        self, rule_index: int, batch: InstanceBatch, before: tuple[int, ...] = ()
+    ) -> MatchReply | Failure:
+        """Apply one rule of the loaded file to a batch of instances, after the rules ``before``."""
+        reply = super().match(rule_index, batch, before)
+        self.troubled |= isinstance(reply, Failure) or reply.error is not None
+        return reply
+
+    def judge(
+        self, items: Sequence[Comparable], elements: int = 0, *, salt: int = 0
+    ) -> list[Judged | Failure]:
+        """Judge members in batches; a batch that fails is tried again case by case."""
+        answers = super().judge(items, elements, salt=salt)
+        self.troubled |= any(
+            isinstance(answer, Failure) and answer.kind not in _LASTING for answer in answers
+        )
+        return answers
+
+
+# What a backend cannot do or refuses today, it does not tomorrow.
+_LASTING = (FailureKind.UNSUPPORTED, FailureKind.ILLEGAL)
 
 
 class LocalBench:
     """Judges in this process."""
 
-    def __init__(self, shop: Workshop) -> None:
+    def __init__(self, shop: WatchedShop) -> None:
         """Use a workshop that is running."""
         self.shop = shop
 
-    def judge(self, task: Task) -> Finding | PairResult:
+    def judge(self, task: Task) -> Answer:
         """Judge one rule, by itself or after its neighbours."""
-        return self._pairs(task) if isinstance(task, PairTask) else self._rule(task)
+        self.shop.troubled, started = False, time.monotonic()
+        answer = self._pairs(task) if isinstance(task, PairTask) else self._rule(task)
+        # The engine's part may have been cut short only in what took longer than that.
+        hurried = time.monotonic() - started > ENGINE_BUDGET_S
+        if self.shop.troubled or hurried:
+            return msgspec.structs.replace(answer, complete=False)
+        return answer
 
     def stop(self) -> None:
         """Give up, from another thread."""
         self.shop.stop()
 
-    def _rule(self, task: RuleTask) -> Finding:
+    def _rule(self, task: RuleTask) -> Found:
         file = self.shop.load(task.path, task.context)
         if isinstance(file, Failure):
-            return not_loaded(task.path, file, self.shop.settings)
+            return Found(not_loaded(task.path, file, self.shop.settings), complete=False)
         lints = lint(file.rules[task.index], file, self.shop.vocabulary)
         finding = judge_rule(RuleRun(self.shop, file, task.index, task.context))
-        return msgspec.structs.replace(finding, lints=lints)
+        return Found(msgspec.structs.replace(finding, lints=lints))
 
-    def _pairs(self, task: PairTask) -> PairResult:
+    def _pairs(self, task: PairTask) -> Paired:
         first, *others = task.files
         program = self.shop.load(first, tuple(others), whole=True)
         if isinstance(program, Failure):
-            return PairResult()
+            return Paired(PairResult(), complete=False)
         for index, rule in enumerate((*program.rules, *program.neighbours)):
             if (rule.span.file, rule.name) == (task.path, task.name):
                 run = RuleRun(self.shop, program, index, tuple(others))
-                return judge_pairs(run, frozenset(task.wrong))
-        return PairResult()  # another file has a rule of this name: they are no one program
+                return Paired(judge_pairs(run, frozenset(task.wrong)))
+        return Paired(PairResult())  # another file has a rule of this name: they are no one program
 
 
 class RemoteBench(Startable):
@@ -147,7 +204,7 @@ class RemoteBench(Startable):
         """Give up, from another thread."""
         self._worker.interrupt()
 
-    def judge(self, task: Task) -> Finding | PairResult:
+    def judge(self, task: Task) -> Answer:
         """Judge one rule, by itself or after its neighbours.
 
         Raises:
@@ -160,17 +217,13 @@ class RemoteBench(Startable):
             if not isinstance(ready, Ready):
                 return self._trouble(task, ready)
         reply = self._worker.request(task, TIMEOUT_S)
-        match reply:
-            case Found():
-                return reply.finding
-            case Paired():
-                return reply.result
-            case _:
-                return self._trouble(task, reply)
+        return reply if isinstance(reply, Found | Paired) else self._trouble(task, reply)
 
-    def _trouble(self, task: Task, reply: Reply) -> Finding | PairResult:
+    def _trouble(self, task: Task, reply: Reply) -> Answer:
         if isinstance(reply, Failure):
-            return PairResult() if isinstance(task, PairTask) else died(task.path, task.name, reply)
+            if isinstance(task, PairTask):
+                return Paired(PairResult(), complete=False)
+            return Found(died(task.path, task.name, reply), complete=False)
         what = reply.message if isinstance(reply, Broken) else type(reply).__name__
         raise InternalError(what)
 
@@ -191,13 +244,12 @@ class _Server:
 
     def _answer(self, request: Setup | RuleTask | PairTask) -> Reply:
         if isinstance(request, Setup):
-            shop = Workshop(request.settings, request.sources)
+            shop = WatchedShop(request.settings, request.sources)
             shop.start()
             self._bench = LocalBench(shop)
             return Ready()
         assert self._bench is not None, "a task before the set-up"
-        answer = self._bench.judge(request)
-        return Paired(answer) if isinstance(answer, PairResult) else Found(answer)
+        return self._bench.judge(request)
 
     def close(self) -> None:
         if self._bench is not None:

@@ -10,12 +10,23 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from rulecheck.campaign.bench import Bench, LocalBench, PairTask, RemoteBench, RuleTask, Task
+from rulecheck.campaign.bench import (
+    Answer,
+    Bench,
+    Found,
+    LocalBench,
+    Paired,
+    PairTask,
+    RemoteBench,
+    RuleTask,
+    Task,
+    WatchedShop,
+)
+from rulecheck.campaign.cache import Cache
 from rulecheck.campaign.context import find_context
 from rulecheck.campaign.findings import problem_findings
 from rulecheck.campaign.pairs import PairResult
 from rulecheck.campaign.troubles import not_loaded, unreadable
-from rulecheck.campaign.workshop import Workshop
 from rulecheck.records import Failure, Finding, RuleFile, Settings, Severity
 
 Progress = Callable[[str], None]
@@ -31,17 +42,19 @@ MAX_PROGRAM = 40
 class Crew:
     """The benches of one run and the files that it has read."""
 
-    def __init__(self, settings: Settings, stack: contextlib.ExitStack) -> None:
+    def __init__(self, settings: Settings, stack: contextlib.ExitStack, cache: Cache) -> None:
         """Start the first workshop; ``stack`` closes all of them."""
-        self._settings = settings
+        self._settings = msgspec.structs.replace(settings, cache="")  # the parent's own affair
+        self._cache = cache
         self._stack = stack
         self._idle: queue.SimpleQueue[Bench] = queue.SimpleQueue()
         self._files: dict[str, RuleFile] = {}
         self._contexts: dict[str, tuple[str, ...]] = {}
+        self._loaded: dict[str, RuleFile] = {}  # each with its context
         self._tasks: list[RuleTask] = []
         self._sources: dict[str, bytes] = {}
         self._benches: list[Bench] = []
-        self._first = stack.enter_context(Workshop(settings, self._sources))
+        self._first = stack.enter_context(WatchedShop(self._settings, self._sources))
 
     def read(self, path: str, progress: Progress) -> list[Finding]:
         """Load a file by itself; a finding if it cannot be."""
@@ -66,6 +79,7 @@ class Crew:
                 findings.append(not_loaded(path, file, settings))
                 continue
             self._contexts[path] = context
+            self._loaded[path] = file
             for index, rule in enumerate(file.rules):
                 if settings.rule in {None, rule.name}:
                     self._tasks.append(RuleTask(path, index, rule.name, context))
@@ -76,7 +90,7 @@ class Crew:
     def judge_rules(self, progress: Progress) -> list[Finding]:
         """Judge all rules that were read, each by itself."""
         answers = self._share(self._tasks, progress)
-        return [item for item in answers if isinstance(item, Finding)]
+        return [item.finding for item in answers if isinstance(item, Found)]
 
     def judge_pairs(self, findings: Sequence[Finding], progress: Progress) -> list[PairResult]:
         """Judge each rule that is not wrong by itself after those that make something for it."""
@@ -93,23 +107,36 @@ class Crew:
             and (item.severity in (Severity.OK, Severity.WARNING) or item.code in NEVER_FIRED)
         ]
         answers = self._share(tasks, progress)
-        return [item for item in answers if isinstance(item, PairResult)]
+        return [item.result for item in answers if isinstance(item, Paired)]
 
-    def _share(self, tasks: Sequence[Task], progress: Progress) -> list[Finding | PairResult]:
-        """Let the benches do the tasks; answers come in the order of the tasks."""
+    def _share(self, tasks: Sequence[Task], progress: Progress) -> list[Answer]:
+        """Let the benches do what is not known already; answers come in the order of the tasks."""
+        keys = [self._cache.key(task, self._loaded) for task in tasks]
+        known = [self._cache.find(key, task) for key, task in zip(keys, tasks, strict=True)]
+        missing = [place for place, answer in enumerate(known) if answer is None]
+        fresh = self._judge([(keys[place], tasks[place]) for place in missing], progress)
+        found = iter(fresh)
+        return [next(found) if answer is None else answer for answer in known]
+
+    def _judge(self, tasks: Sequence[tuple[str, Task]], progress: Progress) -> list[Answer]:
+        """Let the benches do the tasks, and keep each answer under its key."""
+        if not tasks:
+            return []
         jobs = self._hire(len(tasks))
 
-        def one(task: Task) -> Finding | PairResult:
+        def one(key: str, task: Task) -> Answer:
             bench = self._idle.get()
             try:
                 progress(f"{task.path}: {task.name}")
-                return bench.judge(task)
+                answer = bench.judge(task)
             finally:
                 self._idle.put(bench)
+            self._cache.keep(key, answer)
+            return answer
 
-        answers: list[Finding | PairResult] = []
+        answers: list[Answer] = []
         with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
-            waiting = [pool.submit(one, task) for task in tasks]
+            waiting = [pool.submit(one, key, task) for key, task in tasks]
             try:
                 answers.extend(future.result() for future in waiting)
             finally:

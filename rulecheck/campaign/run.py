@@ -9,6 +9,7 @@ import time
 from importlib import metadata
 
 from rulecheck import __version__
+from rulecheck.campaign.cache import Cache
 from rulecheck.campaign.crew import Crew, Progress, merge
 from rulecheck.errors import UserError
 from rulecheck.records import PairCount, Report, Settings
@@ -24,12 +25,14 @@ def check(settings: Settings, progress: Progress) -> Report:
         UserError: the dialect is not known, or no rule has the name that was asked for.
     """
     started = time.monotonic()
+    cache = Cache(settings, environment(settings))
     with contextlib.ExitStack() as stack:
-        crew = Crew(settings, stack)
+        crew = Crew(settings, stack, cache)
         findings = [item for path in settings.paths for item in crew.read(path, progress)]
         findings += crew.plan_tasks()
         findings += crew.judge_rules(progress)
         pairs = crew.judge_pairs(findings, progress) if settings.rule is None else []
+    cache.trim()
     if settings.rule is not None and not any(item.rule == settings.rule for item in findings):
         raise UserError(
             f"no rule is called {settings.rule!r} in {', '.join(settings.paths[:3])}"
@@ -53,6 +56,7 @@ def check(settings: Settings, progress: Progress) -> Report:
             cases=sum(result.cases for result in pairs),
             wrong=sum(len(result.findings) for result in pairs),
         ),
+        cached=cache.hits,
     )
 
 

@@ -238,7 +238,8 @@ class Report(msgspec.Struct, frozen=True):
     """Everything one run has to say; every format is printed from it.
 
     ``pairs`` counts the pairs of rules that were tried together; findings on pairs are among the
-    others, and name both rules.
+    others, and name both rules. ``cached`` counts answers, on rules and on their pairs, that an
+    earlier run had left.
     """
 
     tool: str
@@ -250,12 +251,14 @@ class Report(msgspec.Struct, frozen=True):
     files: int
     strict_rounding: bool = False
     pairs: PairCount = PairCount()
+    cached: int = 0
 
 
 class Settings(msgspec.Struct, frozen=True):
     """What a run was asked to do, after the command line and the configuration were read.
 
-    ``jobs`` is how many rules are judged at once; 0 means one per usable core.
+    ``jobs`` is how many rules are judged at once; 0 means one per usable core. ``cache`` is the
+    folder in which answers are kept for later runs; empty: nowhere.
     """
 
     paths: tuple[str, ...]
@@ -265,6 +268,7 @@ class Settings(msgspec.Struct, frozen=True):
     strict_rounding: bool = False
     jobs: int = 0
     seed: int = 0
+    cache: str = ""
 
 
 class Replay(msgspec.Struct, frozen=True):

@@ -60,6 +60,7 @@ def _summary(report: Report) -> dict[str, object]:
         "files": report.files,
         "rounding": "strict" if report.strict_rounding else "lenient",
         "pairs": report.pairs,
+        "cached": report.cached,
     }
 
 

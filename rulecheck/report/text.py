@@ -107,11 +107,12 @@ def summary_line(report: Report) -> str:
     if not report.findings:
         return f"nothing was checked: {count(report.files, 'file')}, no rule"
     pairs = f" and {count(report.pairs.tried, 'pair')}" if report.pairs.tried else ""
+    cached = f" ({report.cached:,} cached)" if report.cached else ""
     return (
         f"{count(summary.rules, 'rule')}{pairs} in {count(report.files, 'file')}: "
         f"{count(summary.errors, 'error')}, {count(summary.warnings, 'warning')}, "
         f"{summary.inconclusive:,} inconclusive; "
-        f"{count(summary.cases, 'case')} in {summary.elapsed_s:.2f} s"
+        f"{count(summary.cases, 'case')} in {summary.elapsed_s:.2f} s{cached}"
     )
 
 

@@ -9,6 +9,7 @@ import types
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from rulecheck import __version__
@@ -114,19 +115,30 @@ def test_without_a_command_it_is_a_usage_error(capsys: pytest.CaptureFixture[str
 def test_check_prints_results_to_stdout_only(
     campaign: Campaign, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["check"]) == 0
+    assert main(["check", "--no-cache"]) == 0
     out, err = capsys.readouterr()
     assert "ok  widen-deep  agrees  (54 cases, 1,234 elements" in out
     assert err == ""  # no terminal: no progress
     assert campaign.settings == [Settings(paths=("rules/widen.egg",))]
 
 
+def test_answers_are_kept_unless_someone_says_no(
+    campaign: Campaign, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    main(["check"])
+    main(["check", "--no-cache"])
+    monkeypatch.setenv("RULECHECK_NO_CACHE", "1")
+    main(["check"])
+    folders = [settings.cache for settings in campaign.settings]
+    assert folders == [str(project / ".rulecheck_cache"), "", ""]
+
+
 def test_the_command_line_reaches_the_campaign(campaign: Campaign) -> None:
     line = "check rules/widen.egg --rule widen --dialect other --rounding strict --jobs 3"
     assert main([*line.split(), "--backend", "cpu"]) == 0
-    assert campaign.settings == [
-        Settings(("rules/widen.egg",), "widen", "other", "cpu", strict_rounding=True, jobs=3)
-    ]
+    settings = Settings(("rules/widen.egg",), "widen", "other", "cpu", strict_rounding=True, jobs=3)
+    kept = str(Path.cwd() / ".rulecheck_cache")
+    assert campaign.settings == [msgspec.structs.replace(settings, cache=kept)]
 
 
 def test_a_backend_that_is_not_there_leads_to_doctor(capsys: pytest.CaptureFixture[str]) -> None:

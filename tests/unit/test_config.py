@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from rulecheck.config import Config, default_paths, find_rule_files, load
+from rulecheck.config import Config, cache_folder, default_paths, find_rule_files, load
 from rulecheck.errors import UserError
 
 
@@ -62,6 +62,7 @@ def test_isolated_reads_nothing() -> None:
         ("paths = [1]", r"paths is \[1\]"),
         ("jobs = 0", "jobs is 0"),
         ("jobs = true", "jobs is True"),
+        ("cache = 1", "cache is 1"),
         ("jobs = 1.5", "jobs is 1.5"),
         ("rounding = 'loose'", "rounding is 'loose'"),
         ("backend = 'tpu'", "backend is 'tpu'"),
@@ -173,3 +174,15 @@ def test_default_paths() -> None:
         default_paths(Config())
     Path("rules").mkdir()
     assert default_paths(Config()) == ("rules",)
+
+
+def test_answers_are_kept_beside_the_file_that_was_read() -> None:
+    write("rulecheck.toml", "jobs = 2")
+    write("sub/other.toml", "cache = true")
+    write("off/rulecheck.toml", "cache = false")
+    here, sub = Path.cwd(), Path.cwd() / "sub"
+    kept = str(here / ".rulecheck_cache")
+    assert cache_folder(load(sub), sub) == kept
+    assert cache_folder(load(sub, isolated=True), sub) == str(sub / ".rulecheck_cache")
+    assert cache_folder(load(here, "sub/other.toml"), here) == "sub/.rulecheck_cache"
+    assert cache_folder(load(here / "off"), here / "off") == ""
