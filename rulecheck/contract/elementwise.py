@@ -46,8 +46,9 @@ def check_reduce(place: Place, step: ReduceStep) -> Iterator[Violation]:
 def check_matmul(place: Place, step: MatmulStep) -> Iterator[Violation]:
     """Yield what is wrong with a broadcast multiply and sum."""
     yield from _shape(place, "0", step.base, step.out_access)
+    reads = bool(step.iters and step.base.size)  # a sum over nothing, or of nothing, reads nothing
     for position, (value, access) in enumerate(
-        ((step.lhs, step.lhs_access), (step.rhs, step.rhs_access))
+        ((step.lhs, step.lhs_access), (step.rhs, step.rhs_access)) if reads else ()
     ):
         product = access.size
         low = step.base.lowest + min(step.iters, default=0)

@@ -94,7 +94,7 @@ def _matmul_sizes(run: Completion, op: OpNode) -> Iterator[tuple[tuple[int, ...]
     said[2] = depth if said[2] is None else said[2]
     sizes = dict.fromkeys((*EXTENTS, FP8_EXTENTS[0], *extents(run)))
     for batch in ((), *((count,) for count in batches(run) if count > 1)):
-        for size in (*sizes, *empty(run)) if not batch else sizes:
+        for size in (*sizes, *empty(run)):
             m, n, k = (
                 plain if known is None else known for plain, known in zip(size, said, strict=True)
             )
@@ -247,7 +247,8 @@ def prepare_reduce(run: Completion, op: OpNode) -> None:
     candidates = []
     matrices = [((*batch, m, n), k) for batch in ((), (3,)) for m, n, k in extents(run)]
     vectors = [((m,), k) for m, _, k in extents(run)]
-    for shape, k in (*matrices, *vectors):
+    nothing = [((*batch, m, n), k) for batch in ((), (3,)) for m, n, k in empty(run)]
+    for shape, k in (*matrices, *vectors, *nothing):
         if known <= {len(shape)}:
             sizes = (
                 (fields["shape"], run.shape_term(shape)),
@@ -255,7 +256,7 @@ def prepare_reduce(run: Completion, op: OpNode) -> None:
                 (free[0].fields["shape"], run.shape_term((*shape, k))),
             )
             label = "x".join(map(str, (*shape, k)))
-            candidates.append(Candidate(label, sizes))
+            candidates.append(Candidate(label, sizes, 0 in (*shape, k)))
     run.hint(node, dense((5, 7, 11)))
     if candidates:
         run.pick(f"{op.key}.sizes", candidates)

@@ -17,8 +17,9 @@ EPILOGUES = ("DEFAULT", "BIAS", "RELU", "RELU_BIAS", "GELU", "GELU_BIAS")
 # Coprime extents keep axes apart; equal ones hide nothing that a fixed stride would show; an
 # extent of 1 is where leading dimensions degenerate; 17 and 9 cross the small tiles (M > 8).
 EXTENTS = ((5, 7, 11), (8, 8, 8), (1, 7, 11), (5, 1, 11), (5, 7, 1), (17, 9, 2))
-# An op that sums or writes nothing is well-formed; the library refuses such a call.
-EMPTY_EXTENTS = ((5, 7, 0), (0, 7, 11), (5, 0, 11))
+# An op that writes nothing is well-formed; the library refuses such a call. It refuses k = 0 too,
+# but the public rules leave it to the frontend that nothing is summed over no terms.
+EMPTY_EXTENTS = ((0, 7, 11), (5, 0, 11))
 # fp8 wants k and m in 16-byte units (CUBLASLT.md section 3).
 FP8_EXTENTS = ((16, 32, 48), (32, 32, 32))
 # Where little else is free: further sizes, many with an extent of 1, which some rules fix.

@@ -215,7 +215,9 @@ class _Builder:
         iters = fields.offsets("sum_iter_stride", fields.number("k"))
         fields.limit("k", math.prod(out_shape) * len(iters))
         sides = [fields.access(f"{side}_strides", mul_shape) for side in ("lhs", "rhs")]
-        last, held = base.extent + max(iters, default=0), math.prod(mul_shape)
+        # A sum over nothing is 0: it reads no product.
+        last = base.extent + max(iters) if iters and base.size else 0
+        held = math.prod(mul_shape)
         if last > held:
             message = (
                 f"GenericMatmul reads {last} elements of a product that has {held} "

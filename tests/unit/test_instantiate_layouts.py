@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from rulecheck.instantiate import Instances
 from rulecheck.instantiate.layouts import orders, parts, reach
 from rulecheck.instantiate.setting import dense
@@ -16,6 +18,8 @@ GENERIC = (
     "(= ?x (Op (GenericMatmul (ECons ?m (ECons ?n (ENil))) (ECons ?m (ECons ?n (ECons ?k (ENil))))"
     f" ?k ?l ?r ?p ?t ?o (F32)) {inputs('?a', '?b')}))"
 )
+SWAPPED = {**FIXED, "m": "?n", "n": "?m", "lda": "?n", "ldb": "?k", "ldc": "?n", "ldd": "?n"}
+MADE = f"(union ?x {old_call(SWAPPED, inputs('?b', '?a'))})"
 
 
 def make(body: str, head: str = "(MNum 7)") -> Instances:
@@ -75,6 +79,19 @@ def test_rare_labels_are_tried_once() -> None:
     for step in (1, 2, 3):
         assert [made["Add.strides.1"] for made in choices].count(f"{step} along axis 0") == 1
     assert not any("along" in label for pair in found.coverage.pairs for _, label in pair)
+
+
+@pytest.mark.parametrize("head", ["(MNum 7)", MADE])
+def test_a_product_over_nothing_is_for_rules_that_make_a_call(head: str) -> None:
+    product = (
+        f"(= ?p (Op (Mul (ECons ?m (ECons ?n (ECons ?k (ENil)))) ?l ?r ?o) {inputs('?a', '?b')}))"
+    )
+    body = (
+        f"{product} (= ?x (Op (Sum (ECons ?m (ECons ?n (ENil))) ?k ?st ?it ?d) (ICons ?p (INil))))"
+    )
+    found = labels(make(body, head), "Sum.sizes")
+    assert ("0x7x11" in found) is (head == MADE)
+    assert "5x7x11" in found
 
 
 def test_a_fixed_extent_leaves_the_others_to_vary() -> None:

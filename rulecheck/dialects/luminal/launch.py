@@ -89,8 +89,8 @@ def issue(fields: LaunchFields) -> Launch | Failure:
         epilogue=cast("Epilogue", strings["epilogue"]),
         c_is_d=scalars["beta"] == 0.0,
         # Narrow operands without a scale input get a device scalar of 1.0.
-        a_scale=fp8,
-        b_scale=fp8,
+        a_scale=fp8 or fields.op == "ScaledGemm",
+        b_scale=fp8 or fields.op == "ScaledGemm",
         c_scale=dtypes["c_dtype"].is_fp8,
         d_scale=dtypes["d_dtype"].is_fp8,
     )
