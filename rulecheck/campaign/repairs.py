@@ -96,6 +96,8 @@ def repairs(
     free.sort(key=lambda item: (sum(map(item.holds, failing)), item.rank))
     for first in free[:3]:
         left = [case for case in failing if first.holds(case)]
+        if not left or left == failing:  # one of the two suffices, and was offered
+            continue
         second = [item for item in useful if not any(map(item.holds, left))]
         second.sort(key=lambda item: (-kept[id(item)], item.rank, len(item.text)))
         yield from ([first, item] for item in second[:3])
