@@ -49,7 +49,7 @@ NO_INSTANCES = Instances((), Coverage(frozenset(), ()))
 # Where a match names no graph: if it does not come on so many instances, it never will.
 PROBE = 12
 # How often a left side is searched for further instances.
-MAX_ROUNDS = 3
+MAX_ROUNDS = 5
 
 
 class RuleRun:

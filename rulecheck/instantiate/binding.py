@@ -42,6 +42,9 @@ class Binding:
         self.reader = TermReader(table.nodes, encoding)
         self.values: dict[int, int] = {}
         self.trail: list[int] = []
+        self.bound = 0  # how often a class was bound
+        # Classes that nothing determines, as of (bindings, changes of the graph).
+        self._unknown: dict[int, tuple[int, int]] = {}
         self._parts = [self._reachable(constraint) for constraint in graph.constraints]
 
     def _reachable(self, constraint: Constraint) -> frozenset[int]:
@@ -84,6 +87,7 @@ class Binding:
             bound = spelled
         self.values[root] = bound
         self.trail.append(root)
+        self.bound += 1
         return self._follow(root)
 
     def _same_literal(self, wanted: float | str | bool | None, term: int) -> bool:
@@ -210,8 +214,13 @@ class Binding:
         known = self.values.get(root)
         if known is not None:
             return known
+        state = (self.bound, self.graph.changes)
+        if self._unknown.get(root) == state:
+            return None
         term = self._determined(root)
-        if term is not None:
+        if term is None:
+            self._unknown[root] = state
+        else:
             self.values[root] = term
             self.trail.append(root)
         return term

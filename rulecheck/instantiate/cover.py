@@ -297,36 +297,36 @@ class _Search:
         if len(self.found) >= enough:
             return
         self.wide = True
-        tried = 0
+        self.run(base, 0)  # brings up the further labels
         while len(self.found) < enough and self.attempts < MAX_ATTEMPTS:
-            before = len(self.found)
-            if not tried:
-                self.run(base, 0)  # brings up the further labels
             waiting = [
                 label
                 for label in self._labels()
                 if not any(label in instance.choices for instance in self.found)
                 and label not in self.dead
             ]
+            if not waiting:
+                break
             for axis, label in waiting[: enough - len(self.found)]:
                 self.run({**self.context[axis, label], **base, axis: label}, 4)
                 if not any((axis, label) in instance.choices for instance in self.found):
                     self.dead.add((axis, label))
-            tried += 1
-            if len(self.found) == before and not self._mix(tried, base):
+        for one, other in _pairs(self._used()):  # then two of them at a time
+            if len(self.found) >= enough or self.attempts >= MAX_ATTEMPTS:
                 return
+            self.run({**base, **dict((one, other))}, 0)
 
-    def _mix(self, number: int, base: Mapping[str, str]) -> bool:
-        """Try further combinations of two labels with those to keep; False if none is new."""
-        labels = self._labels()
-        for shift in range(1, 8) if labels else ():
-            first = labels[(number * 5 + shift) % len(labels)]
-            second = labels[(number * 7 + shift * 3) % len(labels)]
-            known = len(self.found)
-            self.run({**base, **dict((first, second))}, 4)
-            if len(self.found) > known:
-                return True
-        return False
+    def _used(self) -> list[Label]:
+        """Labels that an instance has, those of the axes with the most of them first."""
+        used = [
+            [(axis, label) for label in labels if self._occurs((axis, label))]
+            for axis, labels in self.offered.items()
+        ]
+        used.sort(key=len, reverse=True)
+        return [label for labels in used for label in labels]
+
+    def _occurs(self, label: Label) -> bool:
+        return any(label in instance.choices for instance in self.found)
 
     def _settled(self, pair: Pair) -> bool:
         return pair in self.covered or pair in self.impossible

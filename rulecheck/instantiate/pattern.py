@@ -70,6 +70,7 @@ class PatternGraph:
         self.functions: list[FunctionFact] = []
         self.constraints: list[Constraint] = []
         self.clamps: list[tuple[str, float]] = []
+        self.changes = 0  # calls added and classes merged so far
         self.made: frozenset[str] = frozenset()  # constructors of the head
         self.asked: set[int] = set()  # terms that a guard names; that alone does not make them
 
@@ -106,6 +107,7 @@ class PatternGraph:
         """A new class that holds one constructor call."""
         node = self.fresh(sort)
         self.calls[node] = (PatternCall(fn, args, span),)
+        self.changes += 1
         return node
 
     def given(self) -> set[int]:
@@ -136,6 +138,7 @@ class PatternGraph:
             if first == second:
                 continue
             self.parent[second] = first
+            self.changes += 1
             self.sorts[first] = self.sorts[first] or self.sorts[second]
             self._merge_literals(first, second)
             pending.extend(self._merge_calls(first, second))
