@@ -44,9 +44,11 @@ def session() -> Session:
     return Session(program)
 
 
-def derived(graph: Graph, root: int, name: str) -> tuple[TermTable, list[tuple[int, ...]]]:
+def derived(
+    graph: Graph, roots: tuple[int, ...], name: str
+) -> tuple[TermTable, list[tuple[int, ...]]]:
     """The rows of a relation, with the function's value last, once the dialect has come to rest."""
-    batch = InstanceBatch(tuple(graph.nodes), ((root,),))
+    batch = InstanceBatch(tuple(graph.nodes), (roots,))
     request = MatchRequest((*ROWS, *GRAPHS).index(name), batch, Limits())
     reply = session().match(request)
     assert reply.error is None
@@ -83,11 +85,13 @@ def calls(draw: st.DrawFn) -> Mapping[str, Value]:
 
 
 @st.composite
-def graphs(draw: st.DrawFn) -> tuple[Graph, int]:
-    """A matmul, and sums, products and quantised tensors above it."""
+def graphs(draw: st.DrawFn) -> tuple[Graph, tuple[int, ...]]:
+    """Matmuls, and sums, products and quantised tensors above one of them."""
     graph = Graph()
     leaf = graph.leaf("c", DType.F32, 3)
-    root = graph.gemm(graph.leaf("a", identity=1), graph.leaf("b", identity=2), **draw(calls()))
+    sides = graph.leaf("a", identity=1), graph.leaf("b", identity=2)
+    roots = [graph.gemm(*sides, **draw(calls())) for _ in range(6)]
+    root = roots[0]
     for _ in range(draw(st.integers(0, 3))):
         kind = draw(st.sampled_from(["Add", "Mul", "scale", "fused", "quantise"]))
         if kind in ("Add", "Mul"):
@@ -103,7 +107,7 @@ def graphs(draw: st.DrawFn) -> tuple[Graph, int]:
             op = graph.add("CustomOpKind", graph.literal("i64", 7), graph.dtype(dtype))
             more = [root] * draw(st.integers(1, 3))
             root = graph.op(op, *more, leaf)
-    return graph, root
+    return graph, (root, *roots)
 
 
 def fused(graph: Graph, left: int, right: int) -> int:
@@ -123,7 +127,7 @@ UNHURRIED = settings(
 @pytest.mark.parametrize("name", ROWS)
 @UNHURRIED
 @given(case=graphs())
-def test_every_derived_row_is_true(name: str, case: tuple[Graph, int]) -> None:
+def test_every_derived_row_is_true(name: str, case: tuple[Graph, tuple[int, ...]]) -> None:
     table, rows = derived(*case, name)
     check = MEANINGS[name].check
     assert check is not None
@@ -135,7 +139,9 @@ def test_every_derived_row_is_true(name: str, case: tuple[Graph, int]) -> None:
 
 @UNHURRIED
 @given(case=graphs())
-def test_every_derived_product_of_scales_multiplies_what_it_says(case: tuple[Graph, int]) -> None:
+def test_every_derived_product_of_scales_multiplies_what_it_says(
+    case: tuple[Graph, tuple[int, ...]],
+) -> None:
     """By the graph: a multiplication of the two, bare or inside a fused kernel."""
     (name,) = GRAPHS
     table, rows = derived(*case, name)
@@ -171,5 +177,5 @@ def test_something_is_derived_of_each_kind(name: str, least: int) -> None:
     root = fused(graph, graph.op(graph.add("Mul", *[graph.listing([])] * 4), leaf, root), leaf)
     kind = graph.add("CustomOpKind", graph.literal("i64", 7), graph.dtype(DType.E4M3))
     root = graph.op(kind, root, leaf)
-    _, rows = derived(graph, root, name)
+    _, rows = derived(graph, (root,), name)
     assert len(rows) >= least
