@@ -156,7 +156,8 @@ class _Builder:
         if spec.arithmetic is None:
             return spec.name
         named = OPS.get(fields.string(spec.arithmetic))
-        if named is None or (named.family, named.inputs) != (spec.family, spec.inputs):
+        wanted = (spec.family, spec.inputs, None)  # none that only names another itself
+        if named is None or (named.family, named.inputs, named.arithmetic) != wanted:
             message = f"the elementwise op {fields.string(spec.arithmetic)!r} is not modelled"
             raise Unplannable(FailureKind.UNSUPPORTED, message)
         return named.name
