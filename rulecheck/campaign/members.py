@@ -33,6 +33,7 @@ from rulecheck.instantiate import (
 from rulecheck.records import (
     Case,
     CaseResult,
+    Change,
     Comparable,
     Failure,
     FailureKind,
@@ -42,14 +43,32 @@ from rulecheck.records import (
     RuleFile,
     Stage,
     TermTable,
+    Union,
     Verdict,
 )
 
 NO_INSTANCES = Instances((), Coverage(frozenset(), ()))
-# Where a match names no graph: if it does not come on so many instances, it never will.
-PROBE = 12
 # How often a left side is searched for further instances.
 MAX_ROUNDS = 5
+
+
+@dataclasses.dataclass(slots=True)
+class _Hunt:
+    """A search for instances on which a rule fires, and what it has found so far."""
+
+    search: Instantiation
+    application: Application
+    left: LeftSide
+    trial: Trial
+    known: tuple[Instance, ...] = ()
+
+    def take(self, found: Instances) -> None:
+        """Apply the rule to the instances that are new."""
+        named = labelled(found, self.left)
+        self.trial.instances = joined(self.trial.instances, named)
+        fresh = named.instances[len(self.known) :]
+        self.known = named.instances
+        self.application.run(fresh, self.trial)
 
 
 class RuleRun:
@@ -169,23 +188,32 @@ class RuleRun:
     def _try(self, left: LeftSide, trial: Trial) -> None:
         """Apply the rule to one left side, until enough instances have fired or none are left."""
         search = self.search(left)
-        own = left.rule is self.rule
-        application, known = self.application(left), 0
+        hunt = _Hunt(search, self.application(left), left, trial)
+        if left.rule is self.rule and self._holds_graph():
+            hunt.take(search.labels())
+            fired = hunt.application.fired
+            if fired and fired[0] is not hunt.known[0]:
+                search.around(fired[0])
+                hunt.take(search.labels())
+            if fired:
+                search.without(hunt.application.silent)
+            if self._claims_numbers():
+                hunt.take(search.pairs())
         for _ in range(MAX_ROUNDS):
             missing = ENOUGH - trial.reached
-            limit = MAX_INSTANCES if own and self._holds_graph() else known + missing
-            like = application.fired[0] if application.fired else None
-            found = labelled(search.cover(known + missing, limit, like), left)
-            trial.instances = joined(trial.instances, found)
-            fresh = found.instances[known:]
-            application.run(fresh[:PROBE], trial)
-            if trial.reached or self._holds_graph():
-                application.run(fresh[PROBE:], trial)
-            if trial.reached >= ENOUGH or len(found.instances) == known or trial.failures:
+            if missing <= 0 or trial.failures:
                 return
-            if not trial.reached and not own:
+            before, wanted = len(hunt.known), len(hunt.known) + missing
+            limit = MAX_INSTANCES if left.rule is self.rule and self._holds_graph() else wanted
+            like = hunt.application.fired[0] if hunt.application.fired else None
+            hunt.take(search.cover(wanted, limit, like))
+            stuck = len(hunt.known) == before
+            if stuck or not (trial.reached or (left.rule is self.rule and self._holds_graph())):
                 return
-            known = len(found.instances)
+
+    def _claims_numbers(self) -> bool:
+        """Whether the rule unites or removes: what it only states is as true in pairs of labels."""
+        return any(isinstance(action, Union | Change) for action in self.rule.head)
 
     def search(self, left: LeftSide) -> Instantiation:
         """The instances of one left side."""

@@ -92,6 +92,7 @@ class Application:
         self.before = before
         self.declared = signatures(file)
         self.fired: list[Instance] = []
+        self.silent: list[Instance] = []
         self._counts = counts
         self._deadline_s = math.inf
 
@@ -140,6 +141,7 @@ class Application:
         fired = {firing.instance for firing in reply.firings}
         hit = [item for place, item in enumerate(chunk.instances) if place in fired]
         self.fired += hit
+        self.silent += [item for place, item in enumerate(chunk.instances) if place not in fired]
         trial.reached += len(hit)
         trial.silent += len(chunk.instances) - len(hit)
         trial.fired += len(reply.firings)

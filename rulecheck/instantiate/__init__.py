@@ -2,14 +2,14 @@
 
 from rulecheck.instantiate.choices import Cause, DeadEnd
 from rulecheck.instantiate.compose import products, rows, with_fact, with_op
-from rulecheck.instantiate.cover import (
+from rulecheck.instantiate.instances import (
     ENOUGH,
     MAX_INSTANCES,
     Coverage,
     Instance,
     Instances,
-    Instantiation,
 )
+from rulecheck.instantiate.instantiation import Instantiation
 from rulecheck.instantiate.pattern import show
 from rulecheck.instantiate.setting import Setting, TypeTuple
 

@@ -2,137 +2,36 @@
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 
 from rulecheck.instantiate.choices import Cause, Choice, Chooser, DeadEnd, advance
 from rulecheck.instantiate.completion import Completion
+from rulecheck.instantiate.instances import (
+    MAX_INSTANCES,
+    Coverage,
+    Instance,
+    Judge,
+    Label,
+    Pair,
+    Unions,
+)
 from rulecheck.instantiate.loose import complete_loose
-from rulecheck.instantiate.pattern import Contradiction, PatternGraph, build_pattern
+from rulecheck.instantiate.pattern import Contradiction, PatternGraph
 from rulecheck.instantiate.roles import PREPARE, ROLES
 from rulecheck.instantiate.setting import OpNode, Setting
-from rulecheck.records import Declaration, Rule
-
-Label = tuple[str, str]  # (axis, label)
-Pair = frozenset[Label]
-Unions = tuple[tuple[int, int], ...]
-# Takes the terms to insert, and which of them are in one class; returns why they are not
-# well-formed, or None.
-Judge = Callable[[tuple[int, ...], Unions], DeadEnd | None]
 
 BACKTRACKS = 60
 LABEL_BACKTRACKS = 4
 RARE_BACKTRACKS = 1
-# Instances of a rule below which further values are tried.
-ENOUGH = 24
-# Far above what pairwise cover needs (a library matmul with everything free takes about 160
-# instances); a rule that reaches them reports the pairs that were left.
-MAX_INSTANCES = 500
 MAX_ATTEMPTS = 3000
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Instance:
-    """One well-formed left side: terms to insert, every choice, and those that are not default.
+class Search:
+    """The instances of one pattern, and what is known of its labels."""
 
-    ``unions`` are pairs of terms that the left side wants in one class, as earlier rules would have
-    put them there.
-    """
-
-    roots: tuple[int, ...]
-    choices: tuple[Label, ...]
-    deviations: tuple[Label, ...]
-    unions: Unions = ()
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Coverage:
-    """What can be tried: pairs of labels of different axes, and the labels of each axis.
-
-    ``pairs`` are those that an instance has, or that no search has excluded. Layouts of
-    elementwise ops and rare values are not counted; ``axes`` lists every label that occurred.
-    """
-
-    pairs: frozenset[Pair]
-    axes: tuple[tuple[str, tuple[str, ...]], ...]
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Instances:
-    """All instances of a rule; ``reason`` and ``cause`` say why there is none."""
-
-    instances: tuple[Instance, ...]
-    coverage: Coverage
-    reason: str | None = None
-    cause: Cause | None = None
-
-
-NOTHING = Coverage(frozenset(), ())
-
-
-def rigid_sorts(setting: Setting) -> frozenset[str]:
-    """Sorts in which two constructors never denote one value."""
-    names = setting.vocabulary.encoding
-    return frozenset({names.dtype_sort, names.list_sort, names.inputs_sort, names.kind_sort})
-
-
-class Instantiation:
-    """The search for instances of one left side: the default one, covering ones, more of them."""
-
-    def __init__(
-        self, rule: Rule, signatures: Mapping[str, Declaration], setting: Setting, judge: Judge
-    ) -> None:
-        """Prepare.
-
-        Args:
-            rule: the rule, whose body is what is instantiated.
-            signatures: every declared name of the dialect and the rule's file.
-            setting: vocabulary, term table, relation rows, supported types.
-            judge: says why a graph is not well-formed under the ops' semantics, or None.
-        """
-        self._clash: Contradiction | None = None
-        try:
-            pattern = build_pattern(rule, signatures, rigid_sorts(setting))
-        except Contradiction as clash:
-            self._clash = clash
-        else:
-            self._search = _Search(pattern, setting, judge)
-
-    def cover(
-        self, enough: int = 0, limit: int = MAX_INSTANCES, like: Instance | None = None
-    ) -> Instances:
-        """Well-formed instances, the default one first: all labels, all pairs, at least so many.
-
-        ``enough`` is met as far as there are values to be had, beyond the usual ones if need be;
-        at ``limit`` the search ends, covered or not. Further ones are ``like`` but for one value.
-        """
-        if self._clash is not None:
-            reason = f"the left side contradicts itself: {self._clash}"
-            return Instances((), NOTHING, reason, Cause.CONTRADICTION)
-        search = self._search
-        search.limit = limit
-        if not search.found and search.run({}, BACKTRACKS) is None:
-            return Instances((), NOTHING, str(search.reason), search.reason.cause)
-        if not search.wide:
-            search.cover_labels()
-            search.cover_pairs()
-        search.fill(enough, dict(like.choices) if like is not None else {})
-        return Instances(tuple(search.found), search.coverage())
-
-    def one(self, preferences: Mapping[str, str]) -> Instances:
-        """The one instance that ``preferences`` (labels by axis) lead to."""
-        if self._clash is not None:
-            return self.cover()
-        self._search.wide = True
-        found = self._search.run(preferences, BACKTRACKS)
-        if found is None:
-            return Instances((), NOTHING, str(self._search.reason), self._search.reason.cause)
-        return Instances((found,), NOTHING)
-
-
-class _Search:
     def __init__(self, pattern: PatternGraph, setting: Setting, judge: Judge) -> None:
+        """Start with nothing found."""
         self.pattern = pattern
         self.setting = setting
         self.judge = judge
@@ -149,6 +48,8 @@ class _Search:
         self.attempts = 0
         self.limit = MAX_INSTANCES
         self.wide = False  # offer more values than cover needs
+        self.base: dict[str, str] = {}  # what is chosen where nothing else is wanted
+        self.since = 0  # instances before this one were found around another base
 
     def run(self, preferences: Mapping[str, str], backtracks: int) -> Instance | None:
         """The instance that preferences lead to, searched depth-first over the latest choice."""
@@ -246,6 +147,26 @@ class _Search:
                 if label not in choice.offered:
                     self.impossible.add(frozenset({cause, (choice.axis, label)}))
 
+    def rebase(self, base: Instance) -> None:
+        """Take another instance for the default, and cover labels and pairs around it."""
+        self.base = dict(base.choices)
+        self.since = len(self.found)
+        self.covered = {frozenset(pair) for pair in itertools.combinations(base.choices, 2)}
+        self.dead.clear()
+
+    def exclude(self, silent: Sequence[Instance]) -> None:
+        """Drop labels of instances that differ from the base in one axis only."""
+        base = self.base or dict(self.found[0].choices)
+        for instance in silent:
+            aside = {label for label in instance.choices if base.get(label[0]) != label[1]}
+            if len(aside) == 1:
+                self.dead |= aside
+
+    def _occurs(self, label: Label) -> bool:
+        """Whether an instance around the base has a label."""
+        found = self.found[self.since :]
+        return self.base.get(label[0]) == label[1] or any(label in own.choices for own in found)
+
     def cover_labels(self) -> None:
         """Every label of every axis once, everything else at its default.
 
@@ -260,10 +181,10 @@ class _Search:
                 done.add((axis, label))
                 if len(self.found) >= self.limit:
                     return
-                if any((axis, label) in instance.choices for instance in self.found):
+                if self._occurs((axis, label)):
                     continue
                 rare = (axis, label) in self.rare
-                wanted = {**self.context[axis, label], axis: label}
+                wanted = {**self.context[axis, label], **self.base, axis: label}
                 instance = self.run(wanted, RARE_BACKTRACKS if rare else LABEL_BACKTRACKS)
                 if instance is None or (axis, label) not in instance.choices:
                     self.dead.add((axis, label))
@@ -319,13 +240,13 @@ class _Search:
     def _used(self) -> list[Label]:
         """Labels that an instance has, those of the axes with the most of them first."""
         used = [
-            [(axis, label) for label in labels if self._occurs((axis, label))]
+            [(axis, label) for label in labels if self._anywhere((axis, label))]
             for axis, labels in self.offered.items()
         ]
         used.sort(key=len, reverse=True)
         return [label for labels in used for label in labels]
 
-    def _occurs(self, label: Label) -> bool:
+    def _anywhere(self, label: Label) -> bool:
         return any(label in instance.choices for instance in self.found)
 
     def _settled(self, pair: Pair) -> bool:
