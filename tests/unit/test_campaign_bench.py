@@ -85,7 +85,7 @@ def in_pairs(path: Path, name: str) -> PairTask:
 def test_a_process_finds_what_is_found_here(
     local: LocalBench, remote: RemoteBench, files: dict[str, Path]
 ) -> None:
-    tasks = [
+    tasks: list[RuleTask | PairTask] = [
         by_itself(files["pair"], 0, "drops"),
         by_itself(files["pair"], 1, "rounds"),
         by_itself(files["wrong"], 0, "halves"),

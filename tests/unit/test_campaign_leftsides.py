@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from rulecheck.campaign import token
 from rulecheck.campaign.leftsides import (
     MADE_BY,
     MAX_LEFT_SIDES,
@@ -16,8 +19,12 @@ from rulecheck.campaign.leftsides import (
     pair_sides,
     surroundings,
 )
+from rulecheck.campaign.members import RuleRun
+from rulecheck.campaign.rerun import replay
+from rulecheck.campaign.workshop import Workshop
+from rulecheck.errors import UserError
 from rulecheck.instantiate import Cause, Coverage, Instance, Instances
-from rulecheck.records import RuleFile
+from rulecheck.records import Case, RuleFile, Settings, Verdict
 from tests import toy
 from tests.luminal_rules import read
 from tests.luminal_terms import VOCABULARY
@@ -201,3 +208,44 @@ def test_names_of_a_pairs_left_sides_do_not_depend_on_the_order_of_files() -> No
     maker, eater = file.rules
     by = [[left.by for left in pair_sides(eater, maker, at, VOCABULARY)] for at in (0, 7)]
     assert by[0] == by[1]
+
+
+# ---- a case is built again from its name ---------------------------------------------------------
+
+# Only what another rule has marked is doubled, and both of its rows mark something else.
+MARKS = rule(
+    "marks",
+    "(= ?x (Op (Cast ?n (F32)) (ICons ?y (INil)))) (= (F32) (dtype ?y))",
+    "(shown ?x) (shown ?y)",
+)
+DOUBLES = rule(
+    "doubles",
+    "(shown ?z) (= ?z (Op (Cast ?k (F32)) (ICons ?w (INil)))) (= (F32) (dtype ?w))",
+    "(union ?z (Op (Cast ?k (F32)) (ICons (Op (Cast ?k (Bf16)) (ICons ?w (INil))) (INil))))",
+)
+
+
+def test_a_case_that_another_rule_made_is_replayed(tmp_path: Path) -> None:
+    path = tmp_path / "a.egg"
+    path.write_text("(relation shown (IR))" + MARKS + DOUBLES, encoding="utf-8")
+    with Workshop(Settings(paths=())) as shop:
+        file = shop.load(str(path))
+        assert isinstance(file, RuleFile)
+        run = RuleRun(shop, file, 1)
+        trial = run.explore()
+        results = run.judge(trial)
+    labels = {dict(item.case.choices).get(MADE_BY): item for item in results}
+    assert {"marks", "marks #2"} <= set(labels)
+    for result in labels.values():
+        again = replay(token.encode(result.case), Settings(paths=()))
+        assert again.evidence.verdict is result.evidence.verdict is Verdict.ROUNDING_ADDED
+        assert again.tried == result.tried
+        assert again.case == result.case
+
+
+def test_a_case_of_a_rule_that_is_gone_is_a_usage_error(tmp_path: Path) -> None:
+    path = tmp_path / "a.egg"
+    path.write_text("(relation shown (IR))" + DOUBLES, encoding="utf-8")
+    case = Case("luminal", str(path), "doubles", "", ((MADE_BY, "marks"),), 0, "cpu")
+    with pytest.raises(UserError, match="no rule makes what the case was built with"):
+        replay(token.encode(case), Settings(paths=()))
