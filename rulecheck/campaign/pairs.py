@@ -48,7 +48,7 @@ class Pair(NamedTuple):
 
 
 class PairResult(msgspec.Struct):
-    """What came of all pairs of one consumer.
+    """What came of all pairs of one consumer; ``tried`` counts those in which it fired.
 
     ``findings`` are those on pairs; ``whole`` is one on the rule itself, from all pairs in which it
     fired: what there is to say of a rule that never fires alone. None if one of them is wrong.
@@ -68,7 +68,7 @@ def judge_pairs(run: RuleRun, wrong: frozenset[tuple[str, str]]) -> PairResult:
         wrong: (file, name) of rules that are wrong by themselves; they are no neighbours.
     """
     pairs = _neighbours(run, wrong)
-    result = PairResult(tried=len(pairs))
+    result = PairResult()
     owners: dict[Instance, Pair] = {}
     trial = Trial(NO_INSTANCES)
     for pair in pairs:
@@ -77,18 +77,24 @@ def judge_pairs(run: RuleRun, wrong: frozenset[tuple[str, str]]) -> PairResult:
     before = tuple(dict.fromkeys(pair.producer for pair in pairs))
     run.application(LeftSide(run.rule, "", before)).run(list(owners), trial)
     judged = run.judge(trial)
-    result.cases = len(judged)
+    fired = dict.fromkeys(owners[claim.instance] for claim in trial.claims)
+    result.tried, result.cases = len(fired), len(judged)
     trial.instances = Instances(tuple(owners), NO_INSTANCES.coverage)
     suspects = _wrong(zip(trial.claims, judged, strict=True), owners, run)
     told: set[int] = set()  # two rules that meet in several ways are one finding
     for pair, instances in suspects.items():
+        if pair.producer in told:
+            continue
         confirmed = (_confirm(run, pair, instance) for instance in instances)
         finding = next((item for item in confirmed if item is not None), None)
-        if finding is not None and pair.producer not in told:
+        if finding is not None:
             told.add(pair.producer)
             result.findings.append(finding)
     if judged and not suspects:
-        result.whole = _whole(run, trial, judged, owners)
+        makers = dict.fromkeys(pair.left.by.rpartition("#")[0] for pair in fired)
+        note = f"by itself it never fires; it was applied after {', '.join(makers)}"
+        whole = _whole(run, trial, judged, owners)
+        result.whole = msgspec.structs.replace(whole, notes=(note, *whole.notes))
     return result
 
 
@@ -96,8 +102,6 @@ def _whole(
     run: RuleRun, trial: Trial, judged: Sequence[CaseResult], owners: dict[Instance, Pair]
 ) -> Finding:
     """All pairs as one finding, with a case that can be run again."""
-    makers = dict.fromkeys(pair.left.by.rpartition("#")[0] for pair in owners.values())
-    note = f"by itself it never fires; it was applied after {', '.join(makers)}"
     whole = summarize(run, trial, judged)
     shown = whole.counterexample
     if shown is not None:  # it was found after all producers; a token names one
@@ -109,7 +113,7 @@ def _whole(
                 break
         else:
             shown = None
-    return msgspec.structs.replace(whole, notes=(note, *whole.notes), counterexample=shown)
+    return msgspec.structs.replace(whole, counterexample=shown)
 
 
 def _neighbours(run: RuleRun, wrong: frozenset[tuple[str, str]]) -> list[Pair]:
