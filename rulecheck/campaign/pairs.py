@@ -8,6 +8,7 @@ second one's, what the first makes; both are applied, and what the second adds i
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -67,14 +68,10 @@ def judge_pairs(run: RuleRun, wrong: frozenset[tuple[str, str]]) -> PairResult:
         run: the rule that is applied last, in a file that was loaded with all rules of the program.
         wrong: (file, name) of rules that are wrong by themselves; they are no neighbours.
     """
-    pairs = _neighbours(run, wrong)
     result = PairResult()
-    owners: dict[Instance, Pair] = {}
+    owners = _neighbours(run, wrong)
     trial = Trial(NO_INSTANCES)
-    for pair in pairs:
-        found = labelled(run.search(pair.left).cover(0, INSTANCES), pair.left)
-        owners.update(dict.fromkeys(found.instances, pair))
-    before = tuple(dict.fromkeys(pair.producer for pair in pairs))
+    before = tuple(dict.fromkeys(pair.producer for pair in owners.values()))
     run.application(LeftSide(run.rule, "", before)).run(list(owners), trial)
     judged = run.judge(trial)
     fired = dict.fromkeys(owners[claim.instance] for claim in trial.claims)
@@ -116,22 +113,27 @@ def _whole(
     return msgspec.structs.replace(whole, counterexample=shown)
 
 
-def _neighbours(run: RuleRun, wrong: frozenset[tuple[str, str]]) -> list[Pair]:
-    """Pairs to try; of producers whose products look the same to the rule, the first."""
+def _neighbours(run: RuleRun, wrong: frozenset[tuple[str, str]]) -> dict[Instance, Pair]:
+    """Graphs of the pairs to try; of producers that look the same to the rule, the first with one.
+
+    One that has none says nothing of the next: its own guards may be what contradicts the rule.
+    """
     vocabulary = run.shop.vocabulary
     looks: set[tuple[object, ...]] = set()
-    found: list[Pair] = []
+    owners: dict[Instance, Pair] = {}
     for position, other in enumerate(_rules(run)):
         if (other.span.file, other.name) in wrong:
             continue
         fresh = [look for look in _looks(run.rule, other, vocabulary) if look not in looks]
         if not fresh:
             continue
-        looks.update(fresh)
         sides = pair_sides(run.rule, other, position, vocabulary)
-        for _, left in zip(range(MAX_SIDES), sides, strict=False):
-            found.append(Pair(position, left))
-    return found
+        for left in itertools.islice(sides, MAX_SIDES):
+            found = labelled(run.search(left).cover(0, INSTANCES), left)
+            owners.update(dict.fromkeys(found.instances, Pair(position, left)))
+            if found.instances:
+                looks.update(fresh)
+    return owners
 
 
 def _looks(consumer: Rule, producer: Rule, vocabulary: Vocabulary) -> Iterator[tuple[object, ...]]:

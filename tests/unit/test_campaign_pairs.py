@@ -253,6 +253,18 @@ def test_a_row_beside_an_op_counts_a_row_alone_does_not() -> None:
     assert any(look[0] == "no_c" for look in looks(DOUBLE, ADD_C))
 
 
+def test_a_producer_that_cannot_meet_the_rule_does_not_stand_for_others(
+    shop: Workshop, tmp_path: Path
+) -> None:
+    """Both write the same op; the first only where k is 1, which the second rule excludes."""
+    never = ADD_C.replace('"add c"', '"add c, k of 1"').replace("?k", "(MNum 1)")
+    other = DOUBLE.replace("(no_c ?mm)", "(no_c ?mm) (!= ?k (MNum 1))")
+    (finding,) = judge(
+        shop, load(shop, tmp_path, DECLARED + never + ADD_C + other), "double"
+    ).findings
+    assert finding.blame == ("add c", "double")
+
+
 # ---- findings on rules and on pairs as one list ------------------------------------------------
 
 
