@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from rulecheck.dialects import Encoding
 from rulecheck.dialects.terms import TermReader
 from rulecheck.instantiate.pattern import Constraint, FunctionFact, PatternCall, PatternGraph
+from rulecheck.instantiate.spelling import Spelling
 from rulecheck.records import TermTable
 
 Rows = Mapping[str, frozenset[tuple[int, ...]]]
@@ -40,12 +41,16 @@ class Binding:
         self.encoding = encoding
         self.rows = rows
         self.reader = TermReader(table.nodes, encoding)
+        self.spelling = Spelling(table, encoding)
         self.values: dict[int, int] = {}
         self.trail: list[int] = []
         self.bound = 0  # how often a class was bound
         # Classes that nothing determines, as of (bindings, changes of the graph).
         self._unknown: dict[int, tuple[int, int]] = {}
         self._parts = [self._reachable(constraint) for constraint in graph.constraints]
+        # The classes of these nodes, as of so many changes of the graph.
+        self._roots: list[frozenset[int]] = []
+        self._roots_as_of = -1
 
     def _reachable(self, constraint: Constraint) -> frozenset[int]:
         """Every pattern node that a constraint's arguments are made of."""
@@ -230,9 +235,14 @@ class Binding:
         if literal is not None and literal[1] is not None:
             return self.table.literal(literal[0], literal[1])
         for call in self.graph.calls_of(root):
-            args = [self.ground(arg) for arg in call.args]
-            if None not in args:
-                return self.table.add(call.fn, *(arg for arg in args if arg is not None))
+            args: list[int] = []
+            for arg in call.args:
+                term = self.ground(arg)
+                if term is None:
+                    break
+                args.append(term)
+            else:
+                return self.table.add(call.fn, *args)
         return None
 
     def broken(self, since: int | None = None) -> Constraint | None:
@@ -241,9 +251,12 @@ class Binding:
         Args:
             since: look only at constraints that a binding after this mark can have changed.
         """
-        changed = None if since is None else set(self.trail[since:])
-        for constraint, parts in zip(self.graph.constraints, self._parts, strict=True):
-            if changed is not None and not any(self.graph.find(part) in changed for part in parts):
+        changed = None if since is None else frozenset(self.trail[since:])
+        if changed is not None and self._roots_as_of != self.graph.changes:
+            self._roots_as_of = self.graph.changes
+            self._roots = [frozenset(map(self.graph.find, parts)) for parts in self._parts]
+        for number, constraint in enumerate(self.graph.constraints):
+            if changed is not None and changed.isdisjoint(self._roots[number]):
                 continue
             terms = [self.ground(arg) for arg in constraint.args]
             rows = self.rows.get(constraint.fn)
@@ -272,20 +285,8 @@ class Binding:
 
     def number(self, value: int) -> int:
         """The term of a number."""
-        return self.table.add(self.encoding.number, self.table.literal("i64", value))
+        return self.spelling.number(value)
 
     def stride(self, step: int) -> int:
         """The term of a stride of ``step`` elements, as the compiler spells it."""
-        iterator = self.table.add(self.encoding.iterator)
-        if step == 0:
-            return self.number(0)
-        if step == 1:
-            return iterator
-        return self.table.add(self.encoding.product, iterator, self.number(step))
-
-    def listing(self, elements: list[int]) -> int:
-        """The term of a list of expressions."""
-        term = self.table.add(self.encoding.list_nil)
-        for element in reversed(elements):
-            term = self.table.add(self.encoding.list_cons, element, term)
-        return term
+        return self.spelling.stride(step)

@@ -44,6 +44,7 @@ class Completion(Structure):
         self.chooser = chooser
         self.tag = tag
         self.binding = Binding(graph, setting.table, setting.vocabulary.encoding, setting.rows)
+        self.binding.spelling = setting.spelling
         self.views: dict[int, list[View]] = {}
         self.hints: dict[int, View] = {}
         self.dtypes: dict[int, int] = {}
@@ -169,11 +170,11 @@ class Completion(Structure):
 
     def shape_term(self, shape: Iterable[int]) -> int:
         """The term of a list of extents."""
-        return self.binding.listing([self.binding.number(extent) for extent in shape])
+        return self.binding.spelling.shape(shape)
 
     def strides_term(self, strides: Iterable[int]) -> int:
         """The term of a list of strides."""
-        return self.binding.listing([self.binding.stride(step) for step in strides])
+        return self.binding.spelling.strides(strides)
 
     def dtype_of(self, node: int) -> int:
         """The pattern class of a graph class's type."""

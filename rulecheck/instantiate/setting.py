@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from rulecheck.dialects import Vocabulary
 from rulecheck.instantiate.binding import Rows
+from rulecheck.instantiate.spelling import Spelling
 from rulecheck.ops import OpSpec
 from rulecheck.records import DType, TermTable
 
@@ -80,3 +81,8 @@ class Setting:
     type_terms: list[tuple[str, tuple[DType, ...], tuple[int, ...]]] = dataclasses.field(
         default_factory=list
     )
+    spelling: Spelling = dataclasses.field(init=False)
+
+    def __post_init__(self) -> None:
+        """Share what is spelled among all completions."""
+        object.__setattr__(self, "spelling", Spelling(self.table, self.vocabulary.encoding))

@@ -329,5 +329,5 @@ def test_terms_are_spelled_as_the_compiler_does() -> None:
     bench = Bench("(= ?e (MAdd ?a ?b))")
     shown = [bench.terms.show(bench.binding.stride(step)) for step in (0, 1, 5)]
     assert shown == ["(MNum 0)", "(MIter)", "(MMul (MIter) (MNum 5))"]
-    listed = bench.binding.listing([bench.binding.number(3), bench.binding.stride(1)])
+    listed = bench.binding.spelling.listing([bench.binding.number(3), bench.binding.stride(1)])
     assert bench.terms.show(listed) == "(ECons (MNum 3) (ECons (MIter) (ENil)))"
