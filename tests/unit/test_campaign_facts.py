@@ -9,7 +9,7 @@ import pytest
 
 from rulecheck.campaign.facts import Fact, facts, find_stamps, ground, removed
 from rulecheck.campaign.workshop import signatures
-from rulecheck.records import Call, Declaration, Expr, Rule, TermTable, Verdict
+from rulecheck.records import Declaration, Do, Expr, Let, Rule, TermTable, Verdict
 from tests.luminal_rules import dialect, read
 from tests.luminal_terms import VOCABULARY, Graph
 from tests.rule_texts import rule
@@ -134,12 +134,17 @@ def test_what_is_removed(kind: str) -> None:
 # ---- terms of a head -------------------------------------------------------------------------
 
 
+def only_expr(known_rule: Rule) -> Expr:
+    """The expression of a head of one action."""
+    (action,) = known_rule.head
+    assert isinstance(action, Let | Do)
+    return action.expr
+
+
 def built(text: str) -> str | None:
     """The term that an expression of a head builds, in the firing above."""
     fired = fire(f"(let ?it {text})")
-    (action,) = fired.rule.head
-    expr: Expr = action.expr  # type: ignore[union-attr]
-    term = ground(expr, fired.bound, fired.graph, known())
+    term = ground(only_expr(fired.rule), fired.bound, fired.graph, known())
     return None if term is None else fired.graph.show(term)
 
 
@@ -163,8 +168,7 @@ def test_a_term_is_built_as_the_engine_would(text: str, shown: str | None) -> No
 def test_a_computed_number_is_of_the_sort_of_its_value() -> None:
     """The i64 2 as f64 is another literal than the i64 2."""
     fired = fire("(let ?it (to-f64 ?z))")
-    (action,) = fired.rule.head
-    term = ground(action.expr, fired.bound, fired.graph, known())  # type: ignore[union-attr]
+    term = ground(only_expr(fired.rule), fired.bound, fired.graph, known())
     assert term is not None
     assert fired.graph.nodes[term].fn == "f64"
     assert term == fired.graph.literal("f64", 2.0)
@@ -173,7 +177,4 @@ def test_a_computed_number_is_of_the_sort_of_its_value() -> None:
 def test_what_is_not_bound_builds_nothing() -> None:
     table = TermTable()
     file = read(rule("r", BODY.replace("(len ?l)", "(= ?z (len ?l))"), "(MMul ?n ?n)"))
-    (action,) = file.rules[0].head
-    expr: Expr = action.expr  # type: ignore[union-attr]
-    assert isinstance(expr, Call)
-    assert ground(expr, {}, table, signatures(file)) is None
+    assert ground(only_expr(file.rules[0]), {}, table, signatures(file)) is None

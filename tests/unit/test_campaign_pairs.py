@@ -257,7 +257,9 @@ def test_a_producer_that_cannot_meet_the_rule_does_not_stand_for_others(
     shop: Workshop, tmp_path: Path
 ) -> None:
     """Both write the same op; the first only where k is 1, which the second rule excludes."""
-    never = ADD_C.replace('"add c"', '"add c, k of 1"').replace("?k", "(MNum 1)")
+    never = ADD_C.replace('"add c"', '"add c, k of 1"').replace(
+        "(= ?mm", "(= ?k (MNum 1)) (= ?mm", 1
+    )
     other = DOUBLE.replace("(no_c ?mm)", "(no_c ?mm) (!= ?k (MNum 1))")
     (finding,) = judge(
         shop, load(shop, tmp_path, DECLARED + never + ADD_C + other), "double"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 
@@ -117,8 +118,12 @@ def dense_output(
 
     def build(graph: Graph) -> tuple[int, ...]:
         said = {**fields, "d_dtype": DType.BF16, **changed}
-        terms = [graph.field(said[name]) for name in ("d_order", "m", "n", "ldd")]  # type: ignore[arg-type]
-        terms += [graph.field(said[name]) for name in ("batch_count", "stride_d", "d_dtype")]  # type: ignore[arg-type]
+        names = ("d_order", "m", "n", "ldd", "batch_count", "stride_d", "d_dtype")
+        terms = []
+        for name in names:
+            value = said[name]
+            assert not isinstance(value, tuple)
+            terms.append(graph.field(value))
         zeros = said.get("zeros", (0,) * len(shape))
         assert isinstance(zeros, tuple)
         call = graph.gemm(graph.leaf("a"), graph.leaf("b"), **fields)
@@ -237,16 +242,17 @@ def test_a_quantised_tensor_has_its_factor_as_its_last_input() -> None:
     assert activation(DType.E4M3, DType.E4M3, last=False).holds is False
     assert activation(DType.E4M3, DType.E5M2).holds is False
     assert activation(DType.BF16, DType.BF16).holds is False
-    for other in (Graph.leaf, lambda graph, label: graph.cast(graph.leaf(label), 4, DType.E4M3)):
-        found = truth(
-            "cublaslt_fp8_scaled_activation",
-            lambda graph, other=other: (  # type: ignore[misc]
-                other(graph, "x"),
-                graph.leaf("s", DType.F32),
-                graph.dtype(DType.E4M3),
-            ),
-        )
-        assert found.holds is None
+    for make in (unmade, cast):
+        assert truth("cublaslt_fp8_scaled_activation", make).holds is None
+
+
+def unmade(graph: Graph) -> tuple[int, ...]:
+    return graph.leaf("x"), graph.leaf("s", DType.F32), graph.dtype(DType.E4M3)
+
+
+def cast(graph: Graph) -> tuple[int, ...]:
+    made = graph.cast(graph.leaf("x"), 4, DType.E4M3)
+    return made, graph.leaf("s", DType.F32), graph.dtype(DType.E4M3)
 
 
 def test_a_product_of_scales_is_a_graph_that_multiplies_them() -> None:
@@ -263,13 +269,14 @@ def test_a_product_of_scales_is_a_graph_that_multiplies_them() -> None:
 # ---- lists and bounds --------------------------------------------------------------------------
 
 
+def length_of(graph: Graph, said: int) -> tuple[int, ...]:
+    return graph.shape(5, 7, 1), graph.literal("i64", said)
+
+
 def test_a_length() -> None:
     for said, holds in ((3, True), (2, False), (4, False)):
-        found = truth(
-            "len",
-            lambda graph, said=said: (graph.shape(5, 7, 1), graph.literal("i64", said)),  # type: ignore[misc]
-        )
-        assert found.holds is holds
+        row = partial(length_of, said=said)
+        assert truth("len", row).holds is holds
     rest = truth(
         "len", lambda graph: (graph.add("RowMajor", graph.shape(5)), graph.literal("i64", 1))
     )

@@ -8,7 +8,7 @@ import pytest
 
 from rulecheck.instantiate import compose, show
 from rulecheck.instantiate.compose import Product, products, renamed, rows, with_fact, with_op
-from rulecheck.records import Call, Do, Eq, Expr, Fact, Holds, Rule, Var
+from rulecheck.records import Call, Change, Do, Eq, Expr, Fact, Holds, Let, Rule, Set, Union, Var
 from tests import toy
 from tests.luminal_rules import first_rule, read
 from tests.luminal_terms import VOCABULARY
@@ -61,12 +61,17 @@ def test_every_variable_is_renamed_wherever_it_stands() -> None:
     assert [sort for _, sort in twin.variables] == [sort for _, sort in known.variables]
     names = {name for name, _ in twin.variables} | {"new~9"}
     let, union, stamp, row, gone = twin.head
-    assert set(variables(let.expr)) <= names  # type: ignore[union-attr]
-    assert let.name == "new~9"  # type: ignore[union-attr]
-    assert [show(union.left), show(union.right)] == ["?b~9", "new~9"]  # type: ignore[union-attr]
-    assert [show(arg) for arg in (*stamp.args, stamp.value)] == ["new~9", "?t~9"]  # type: ignore[union-attr]
-    assert show(row.expr) == "(narrow ?t~9)"  # type: ignore[union-attr]
-    assert [show(arg) for arg in gone.args] == ["?a~9", "?n~9", "?t~9"]  # type: ignore[union-attr]
+    assert isinstance(let, Let)
+    assert isinstance(union, Union)
+    assert isinstance(stamp, Set)
+    assert isinstance(row, Do)
+    assert isinstance(gone, Change)
+    assert set(variables(let.expr)) <= names
+    assert let.name == "new~9"
+    assert [show(union.left), show(union.right)] == ["?b~9", "new~9"]
+    assert [show(arg) for arg in (*stamp.args, stamp.value)] == ["new~9", "?t~9"]
+    assert show(row.expr) == "(narrow ?t~9)"
+    assert [show(arg) for arg in gone.args] == ["?a~9", "?n~9", "?t~9"]
     assert known.name == twin.name
 
 
