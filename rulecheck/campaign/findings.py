@@ -93,7 +93,12 @@ def _no_instance(run: RuleRun, instances: Instances) -> Finding:
     """Why nothing could be tried."""
     verdict, code, prefix, hint = _NO_INSTANCE[instances.cause or Cause.GAP]
     message = f"{prefix}{instances.reason or 'the left side has no instance'}"
-    return _finding(run, Evidence(verdict, Stage.INSTANTIATE, code, message, hint))
+    trial = None
+    if instances.cause is Cause.ILL_TYPED:
+        trial = run.on_ill_formed()
+        if trial.reached:
+            message += f"; it fires on {trial.reached} such graphs, which nothing can judge"
+    return _finding(run, Evidence(verdict, Stage.INSTANTIATE, code, message, hint), trial)
 
 
 def _silent(run: RuleRun, trial: Trial) -> Finding:

@@ -215,6 +215,15 @@ class RuleRun:
         """Whether the rule unites or removes: what it only states is as true in pairs of labels."""
         return any(isinstance(action, Union | Change) for action in self.rule.head)
 
+    def on_ill_formed(self) -> Trial:
+        """Apply the rule to graphs whose types do not go together; nothing of it is judged."""
+        setting = dataclasses.replace(self.setting, lenient=True)
+        search = Instantiation(self.rule, signatures(self.file), setting, lambda *_: None)
+        found = search.cover(ENOUGH, 2 * ENOUGH)
+        trial = self.apply(found)
+        trial.claims.clear()
+        return trial
+
     def search(self, left: LeftSide) -> Instantiation:
         """The instances of one left side."""
         return Instantiation(left.rule, signatures(self.file), self.setting, self.flaw)

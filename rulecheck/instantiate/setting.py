@@ -71,12 +71,16 @@ class OpNode:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Setting:
-    """What all completions of one rule share."""
+    """What all completions of one rule share.
+
+    ``lenient``: build graphs whose types do not go together, to see whether the rule would fire.
+    """
 
     vocabulary: Vocabulary
     table: TermTable
     rows: Rows
     types: tuple[TypeTuple, ...]
+    lenient: bool = False
     # (label, types, their terms) of each combination; filled once, it is asked for in every run.
     type_terms: list[tuple[str, tuple[DType, ...], tuple[int, ...]]] = dataclasses.field(
         default_factory=list
