@@ -102,6 +102,8 @@ LAYOUT = rule(
   (= ?sp (ECons (MMul (MIter) (MMul ?n ?k)) (ECons (MMul (MIter) ?k) (ENil))))
   (= ?so (ECons (MMul (MIter) ?n) (ECons (MIter) (ENil))))
   (= ?dt (dtype ?a))
+  (!= ?m (MNum 0))
+  (!= ?n (MNum 0))
   (cublaslt_base_dtype ?dt)""",
     f"(union ?sum {new_call(_ROW_MAJOR, inputs('?b', '?a'))})",
 )

@@ -297,6 +297,8 @@ def _notes(trial: Trial | None, evidence: Evidence, results: Sequence[CaseResult
         notes.append(f"the rule did not fire on {trial.silent} further left sides")
     if trial.astray:
         notes.append(f"{trial.astray} matches lie in no single left side and were not judged")
+    if trial.failures:
+        notes.append(f"the engine did not survive some left sides: {trial.failures[0].message}")
     if trial.errors:
         notes.append(f"the engine reported an error when it applied the rule: {trial.errors[0]}")
     return notes

@@ -23,14 +23,14 @@ def point_at(rule: Rule, union: int, evidence: Evidence, vocabulary: Vocabulary)
 
     For a type that the rule claims wrongly, the ``set`` that claims it.
     """
-    claims = unions(rule)
-    if union >= len(claims):
-        return None
-    claim = claims[union]
     if evidence.code == "RC304":
         for action in rule.head:
             if isinstance(action, Set) and action.fn == vocabulary.encoding.dtype_function:
                 return action.value.span
+    claims = unions(rule)
+    if union >= len(claims):
+        return None
+    claim = claims[union]
     # The same op on other inputs: whatever the evidence complains about, the list is what changed.
     if inputs := _changed_inputs(rule, claim, vocabulary):
         return inputs
