@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from rulecheck import campaign
-from rulecheck.campaign.findings import problem_finding, problem_findings
 from rulecheck.campaign.crew import usable_cores
+from rulecheck.campaign.findings import problem_finding, problem_findings
 from rulecheck.campaign.run import environment
 from rulecheck.campaign.workshop import Workshop, supported_types
 from rulecheck.errors import UserError
