@@ -174,7 +174,8 @@ class LocalBench:
         first, *others = task.files
         program = self.shop.load(first, tuple(others), whole=True)
         if isinstance(program, Failure):
-            return Paired(PairResult(), complete=False)
+            lost = died(task.path, task.name, program)
+            return Paired(PairResult(findings=[lost]), complete=False)
         for index, rule in enumerate((*program.rules, *program.neighbours)):
             if (rule.span.file, rule.name) == (task.path, task.name):
                 run = RuleRun(self.shop, program, index, tuple(others))
@@ -222,7 +223,8 @@ class RemoteBench(Startable):
     def _trouble(self, task: Task, reply: Reply) -> Answer:
         if isinstance(reply, Failure):
             if isinstance(task, PairTask):
-                return Paired(PairResult(), complete=False)
+                lost = died(task.path, task.name, reply)
+                return Paired(PairResult(findings=[lost]), complete=False)
             return Found(died(task.path, task.name, reply), complete=False)
         what = reply.message if isinstance(reply, Broken) else type(reply).__name__
         raise InternalError(what)

@@ -17,6 +17,7 @@ from rulecheck.instantiate import Instance
 from rulecheck.records import (
     CastStep,
     Comparable,
+    DType,
     Evidence,
     Failure,
     FailureKind,
@@ -243,7 +244,12 @@ def stamped(claim: Claim, vocabulary: Vocabulary, stamps: Sequence[tuple[int, in
     """Hold types that a rule sets, and nothing else, against what the terms hold."""
     lie = _false_stamp(claim, vocabulary, stamps)
     if lie is None:
-        return Evidence(Verdict.AGREES, Stage.CONTRACT, "RC000", "agrees", compared=len(stamps))
+        read = sum(_held(claim, vocabulary, stamp) is not None for stamp in stamps)
+        if read:
+            return Evidence(Verdict.AGREES, Stage.CONTRACT, "RC000", "agrees", compared=read)
+        message = "the rule sets a type of something that cannot be planned"
+        hint = "set it on a term that the left side or the head spells out"
+        return Evidence(Verdict.UNSUPPORTED, Stage.PLAN, "RC412", message, hint)
     return Evidence(Verdict.MISREAD, Stage.CONTRACT, "RC304", lie, STAMP_HINT, compared=1)
 
 
@@ -251,12 +257,23 @@ def _false_stamp(
     claim: Claim, vocabulary: Vocabulary, stamps: Sequence[tuple[int, int]]
 ) -> str | None:
     """A type that the rule sets for a term which is of another."""
-    for term, type_term in stamps:
-        said = vocabulary.dtypes.get(claim.nodes[type_term].fn)
-        built = plan.build(claim.nodes, term, vocabulary)
-        if said is None or isinstance(built, Failure):
+    for stamp in stamps:
+        held = _held(claim, vocabulary, stamp)
+        if held is None:
             continue
-        actual = built.values[built.result].dtype
+        said, actual = held
         if said.storage is not actual.storage:
             return f"the rule says that the buffer is {said.value}; it holds {actual.value}"
     return None
+
+
+def _held(
+    claim: Claim, vocabulary: Vocabulary, stamp: tuple[int, int]
+) -> tuple[DType, DType] | None:
+    """(the type that is said, the type that the buffer holds), as far as both are known."""
+    term, type_term = stamp
+    said = vocabulary.dtypes.get(claim.nodes[type_term].fn)
+    built = plan.build(claim.nodes, term, vocabulary)
+    if said is None or isinstance(built, Failure):
+        return None
+    return said, built.values[built.result].dtype

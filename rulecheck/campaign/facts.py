@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from rulecheck.dialects import Vocabulary
+from rulecheck.dialects import Truth, Vocabulary
 from rulecheck.dialects.terms import TermReader
 from rulecheck.egraph import rematch
 from rulecheck.records import (
@@ -74,17 +74,17 @@ def facts(
             reader = TermReader(table.nodes, vocabulary.encoding)
             truth = meaning.check(reader, args)
             if truth.holds is not None:
-                yield Fact(span, row, _evidence(fn, truth.why))
+                yield Fact(span, row, _evidence(fn, truth))
 
 
-def _evidence(fn: str, why: str) -> Evidence:
-    if not why:
+def _evidence(fn: str, truth: Truth) -> Evidence:
+    if truth.holds:
         return Evidence(Verdict.AGREES, Stage.CONTRACT, "RC000", "agrees", compared=1)
     return Evidence(
         Verdict.MISMATCH,
         Stage.CONTRACT,
         "RC306",
-        f"the rule states a false row of {fn}: {why}",
+        f"the rule states a false row of {fn}: {truth.why}",
         "state the row only where it holds: rules that rely on it fuse what they must not",
         compared=1,
         differing=1,

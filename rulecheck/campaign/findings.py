@@ -32,6 +32,9 @@ from rulecheck.records import (
 )
 from rulecheck.severity import severity
 
+# In the place of one rule's name, where a finding is about all that a rule was applied after.
+NEIGHBOURS = "its neighbours"
+
 
 def judge_rule(run: RuleRun) -> Finding:
     """Instantiate, apply and judge one rule."""
@@ -42,6 +45,24 @@ def judge_rule(run: RuleRun) -> Finding:
     if not results:
         return _silent(run, trial)
     return summarize(run, trial, results)
+
+
+def unjudged_after(run: RuleRun, trial: Trial, results: Sequence[CaseResult]) -> Finding | None:
+    """What kept a rule from being judged after its neighbours; None if nothing did."""
+    strict = run.shop.settings.strict_rounding
+    found = [
+        item.evidence
+        for item in results
+        if severity(item.evidence.verdict, strict_rounding=strict) is Severity.INCONCLUSIVE
+    ]
+    broken = _engine_evidence(trial)
+    found += [] if broken is None else [broken]
+    if not found:
+        return None
+    worst = min(found, key=lambda evidence: badness(evidence.verdict))
+    finding = _finding(run, worst, None, results)
+    message = f"after its neighbours: {finding.message}"
+    return msgspec.structs.replace(finding, after=NEIGHBOURS, message=message)
 
 
 def found_in_pair(run: RuleRun, producer: Rule, claim: Claim, result: CaseResult) -> Finding:

@@ -157,9 +157,14 @@ def pair_sides(
         vocabulary: the dialect.
     """
     added = {row.fn for row in rows(producer)}
-    made = [*with_op(consumer, producer, vocabulary, f"p{position}")]
-    for fact in consumer.body:
-        if isinstance(fact, Holds) and isinstance(fact.expr, Call) and fact.expr.fn in added:
-            made += with_fact(consumer, fact, producer, f"p{position}")
-    for number, rule in enumerate(made):
+    facts = (
+        fact
+        for fact in consumer.body
+        if isinstance(fact, Holds) and isinstance(fact.expr, Call) and fact.expr.fn in added
+    )
+    derived = (
+        made for fact in facts for made in with_fact(consumer, fact, producer, f"p{position}")
+    )
+    made = with_op(consumer, producer, vocabulary, f"p{position}")
+    for number, rule in enumerate(itertools.chain(made, derived)):
         yield LeftSide(rule, f"{producer.name}#{number}", (position,))

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import msgspec
 
 from rulecheck.campaign.claims import Claim
-from rulecheck.campaign.findings import found_in_pair, summarize
+from rulecheck.campaign.findings import found_in_pair, summarize, unjudged_after
 from rulecheck.campaign.leftsides import LeftSide, labelled, pair_sides
 from rulecheck.campaign.members import NO_INSTANCES, RuleRun
 from rulecheck.campaign.trial import Trial
@@ -87,7 +87,10 @@ def judge_pairs(run: RuleRun, wrong: frozenset[tuple[str, str]]) -> PairResult:
         if finding is not None:
             told.add(pair.producer)
             result.findings.append(finding)
-    if judged and not suspects:
+    trouble = unjudged_after(run, trial, judged)
+    if trouble is not None:
+        result.findings.append(trouble)
+    elif judged and not suspects:
         makers = dict.fromkeys(pair.left.by.rpartition("#")[0] for pair in fired)
         note = f"by itself it never fires; it was applied after {', '.join(makers)}"
         whole = _whole(run, trial, judged, owners)

@@ -19,6 +19,7 @@ from rulecheck.instantiate import show
 from rulecheck.records import Call, Eq, Expr, Fact, Holds, Lit, Rule, Span, Var
 
 # Values of the iterator at which sizes and strides are told apart.
+MAX_VARIABLES = 48
 PROBES = (0, 1, 2, 7, 1021)
 
 Key = Hashable
@@ -109,8 +110,10 @@ def _candidates(
     sorts = dict(rule.variables)
     names = vocabulary.encoding
     span = rule.span
-    plain = [name for name, sort in rule.variables if sort in ("String", "f64", names.dtype_sort)]
+    kinds = ("String", "f64", names.dtype_sort)
+    plain = [name for name, sort in rule.variables if sort in kinds][:MAX_VARIABLES]
     sizes = [name for name, sort in rule.variables if sort == names.expression_sort]
+    sizes = sizes[:MAX_VARIABLES]
     for group in (plain, sizes):
         for one, other in itertools.combinations(group, 2):
             if sorts[one] == sorts[other]:
@@ -144,6 +147,8 @@ def _pins(name: str, sort: str, samples: Sequence[Sample], span: Span) -> Iterat
             literal = Call(str(value[0]), (), span)
         else:
             text = str(value[1])
+            if "\\" in text or text in ("inf", "-inf", "nan"):
+                continue  # spelled otherwise in a rule file
             literal = Lit(float(text) if sort == "f64" else text[1:-1], sort, span)
         apart = Holds(Call("!=", (Var(name, span), literal), span), span)
         yield Candidate(apart, 2, _is(name, value, wanted=False))

@@ -12,7 +12,7 @@ from rulecheck import __version__
 from rulecheck.campaign.cache import Cache
 from rulecheck.campaign.crew import Crew, Progress, merge
 from rulecheck.errors import UserError
-from rulecheck.records import PairCount, Report, Settings
+from rulecheck.records import PairCount, Report, Settings, Severity
 
 
 def check(settings: Settings, progress: Progress) -> Report:
@@ -54,7 +54,9 @@ def check(settings: Settings, progress: Progress) -> Report:
         pairs=PairCount(
             tried=sum(result.tried for result in pairs),
             cases=sum(result.cases for result in pairs),
-            wrong=sum(len(result.findings) for result in pairs),
+            wrong=sum(
+                item.severity is Severity.ERROR for result in pairs for item in result.findings
+            ),
         ),
         cached=cache.hits,
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -59,6 +58,9 @@ class Trial:
     failures: list[Failure] = dataclasses.field(default_factory=list)
     errors: list[str] = dataclasses.field(default_factory=list)
     flaws: list[str] = dataclasses.field(default_factory=list)
+    deadline_s: float = dataclasses.field(
+        default_factory=lambda: time.monotonic() + ENGINE_BUDGET_S
+    )
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -94,17 +96,15 @@ class Application:
         self.fired: list[Instance] = []
         self.silent: list[Instance] = []
         self._counts = counts
-        self._deadline_s = math.inf
 
     def run(self, instances: Sequence[Instance], trial: Trial) -> None:
         """Let the engine apply the rule to every instance; plan and check each member."""
-        self._deadline_s = time.monotonic() + ENGINE_BUDGET_S
         for start in range(0, len(instances), BATCH):
             self._apply(instances[start : start + BATCH], trial)
 
     def _apply(self, chunk: Sequence[Instance], trial: Trial) -> None:
         """Apply the rule to a batch; if the engine fails on it, find the instance that it is."""
-        if time.monotonic() > self._deadline_s:
+        if time.monotonic() > trial.deadline_s:
             if not trial.failures or trial.failures[-1] != _OUT_OF_TIME:
                 trial.failures.append(_OUT_OF_TIME)
             return

@@ -40,6 +40,7 @@ class TermReader:
         self.encoding = encoding
         self._linear: dict[int, tuple[int, int] | None] = {}
         self._numbers: dict[tuple[int, int], int | None] = {}
+        self._equal: dict[tuple[int, int], bool] = {}
 
     def number(self, term: int, iterator: int = 1) -> int | None:
         """The value of an expression with the iterator set; None if it has none.
@@ -125,8 +126,24 @@ class TermReader:
 
     def equal(self, left: int, right: int) -> bool:
         """Whether two terms are one value in the dialect's algebra: part by part, or as numbers."""
-        if left == right:
-            return True
+        pairs = [(left, right)]  # lists are walked along their tails, not into them
+        while pairs:
+            left, right = pairs.pop()
+            if left == right:
+                continue
+            known = self._equal.get((left, right))
+            if known is None:
+                first, second = self.nodes[left], self.nodes[right]
+                lists = first.fn == second.fn == self.encoding.list_cons
+                if lists and len(first.args) == len(second.args):
+                    pairs += zip(first.args, second.args, strict=True)
+                    continue
+                known = self._equal[left, right] = self._same(left, right)
+            if not known:
+                return False
+        return True
+
+    def _same(self, left: int, right: int) -> bool:
         first, second = self.nodes[left], self.nodes[right]
         if first.value is not None or second.value is not None:
             return first.fn == second.fn and first.value == second.value

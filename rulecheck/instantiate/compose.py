@@ -32,7 +32,7 @@ from rulecheck.records import (
 WILDCARD = "_"
 # A head's lets can double a term at every step; what is larger than this is not composed.
 MAX_NODES = 4000
-MAX_DEPTH = 300
+MAX_DEPTH = 150
 
 
 class Product(NamedTuple):
@@ -64,6 +64,8 @@ def rows(rule: Rule) -> Iterator[Call]:
     lets = _lets(rule)
     for action in rule.head if lets is not None else ():
         if isinstance(action, Do) and isinstance(action.expr, Call):
+            if not _is_small(action.expr, lets or {}):
+                continue
             found = _expand(action.expr, lets or {})
             assert isinstance(found, Call)
             yield found
@@ -75,6 +77,8 @@ def products(rule: Rule, vocabulary: Vocabulary) -> Iterator[Product]:
     op = vocabulary.encoding.op
     for action in rule.head:
         if lets is None or not isinstance(action, Union):
+            continue
+        if not all(_is_small(side, lets) for side in (action.left, action.right)):
             continue
         sides = [_expand(side, lets) for side in (action.left, action.right)]
         for of, made in (sides, sides[::-1]):
@@ -188,6 +192,12 @@ def _lets(rule: Rule) -> dict[str, Expr] | None:
                 return None
             found[action.name] = _expand(action.expr, found)
     return found
+
+
+def _is_small(expr: Expr, lets: Mapping[str, Expr]) -> bool:
+    """Whether an expression stays within the limits with its lets written out."""
+    nodes, depth = _size(expr, {name: _size(known, {}) for name, known in lets.items()})
+    return nodes <= MAX_NODES and depth <= MAX_DEPTH
 
 
 def _size(expr: Expr, sizes: Mapping[str, tuple[int, int]]) -> tuple[int, int]:

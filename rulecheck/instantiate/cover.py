@@ -179,7 +179,7 @@ class Search:
                 return
             for axis, label in waiting:
                 done.add((axis, label))
-                if len(self.found) >= self.limit:
+                if len(self.found) >= self.limit or self.attempts >= MAX_ATTEMPTS:
                     return
                 if self._occurs((axis, label)):
                     continue

@@ -8,10 +8,13 @@ from collections.abc import Iterator
 
 from rulecheck.instantiate.pattern import PatternGraph
 
+# A rule compares a field with a few numbers; a hostile one with thousands.
+MAX_BOUNDS = 16
+
 
 def guard_values(graph: PatternGraph, node: int) -> Iterator[float]:
     """Numbers at, near and between the literals that the rule compares this class with."""
-    bounds = sorted(set(_bounds(graph, graph.find(node))))
+    bounds = sorted(set(_bounds(graph, graph.find(node))))[:MAX_BOUNDS]
     for bound in bounds:
         size = abs(bound)
         yield bound

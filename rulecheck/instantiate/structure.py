@@ -10,6 +10,8 @@ from rulecheck.instantiate.setting import OpNode, View
 from rulecheck.ops import OPS
 from rulecheck.records import Span
 
+# Patterns are walked from users to inputs; one that nests deeper than rules do is not.
+MAX_CLASSES = 600
 NOWHERE = Span("", 1, 1, 1, 1)
 
 
@@ -134,8 +136,11 @@ class Structure:
         """Every op, inputs before users, library matmuls and their like first.
 
         Raises:
-            DeadEnd: the pattern is cyclic.
+            DeadEnd: the pattern is cyclic, or larger than any rule is.
         """
+        ops = [root for root in self.graph.classes() if self.graph.calls_of(root)]
+        if len(ops) > MAX_CLASSES:
+            raise DeadEnd(f"the left side has more than {MAX_CLASSES} terms; they are not built")
         order: list[OpNode] = []
         state: dict[int, int] = {}
 

@@ -170,14 +170,19 @@ def test_a_process_that_dies_is_a_crash_of_that_rule_alone(
     assert again.finding.verdict is Verdict.MISMATCH, "a new process is told everything again"
 
 
-def test_a_process_that_dies_of_pairs_has_none(
+def test_a_process_that_dies_of_pairs_is_told(
     sources: dict[str, bytes], files: dict[str, Path]
 ) -> None:
     with RemoteBench(SETTINGS, sources) as bench:
         timer = kill(bench, 0.02)
         answer = bench.judge(in_pairs(files["pair"], "rounds"))
         timer.join()
-    assert answer == Paired(PairResult(), complete=False)
+    assert isinstance(answer, Paired)
+    assert not answer.complete
+    assert answer.result.tried == 0
+    (finding,) = answer.result.findings  # never nothing: that would pass for "not wrong"
+    assert finding.severity is not Severity.OK
+    assert finding.rule == "rounds"
 
 
 def test_a_time_limit_is_no_error_of_the_rule(
