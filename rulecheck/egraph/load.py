@@ -11,7 +11,7 @@ from rulecheck.egraph.instrument import CONTEXT_RULESET, instrument
 from rulecheck.errors import InternalError
 from rulecheck.records import Call, Declaration, Rule, RuleFile
 
-_HEADER = re.compile(r"^;\s*rulecheck-(?P<key>schedule|facts):(?P<names>.*)$", re.MULTILINE)
+_HEADER = re.compile(r"^;\s*rulecheck-(?P<key>schedule|facts|graphs):(?P<names>.*)$", re.MULTILINE)
 
 # A sort before the tables that use it, whatever the order in the file.
 _ORDER = {"sort": 0, "constructor": 1, "function": 1, "relation": 1, "ruleset": 2}
@@ -29,10 +29,14 @@ class RejectedError(Exception):
 
 
 class Header(NamedTuple):
-    """What a dialect's comments tell: rulesets to saturate, and functions that make claims."""
+    """What a dialect's comments tell: rulesets to saturate, and functions that make claims.
+
+    ``graphs`` are the sorts whose terms lie in one instance, whatever they are made of.
+    """
 
     schedule: tuple[str, ...]
     facts: tuple[str, ...]
+    graphs: tuple[str, ...] = ()
 
 
 class Program(NamedTuple):
@@ -46,7 +50,7 @@ class Program(NamedTuple):
 
 def read_header(text: str) -> Header:
     """Read ``; rulecheck-schedule: …`` and ``; rulecheck-facts: …`` from a dialect's text."""
-    found: dict[str, tuple[str, ...]] = {"schedule": (), "facts": ()}
+    found: dict[str, tuple[str, ...]] = {"schedule": (), "facts": (), "graphs": ()}
     for match in _HEADER.finditer(text):
         found[match["key"]] += tuple(match["names"].split())
     return Header(**found)

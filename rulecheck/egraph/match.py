@@ -164,9 +164,18 @@ class _Match:
 
     def _firings_of(self, row: Row, decoder: Decoder, claims: _Claims) -> Iterator[Firing]:
         """The firing of one match; once for each instance that it lies in."""
-        found: list[int | None] = [*decoder.instances(row)]
+        found: list[int | None] = [*decoder.instances(self._telling(row))]
         for instance in found or [None]:
             yield self._firing(row, instance, decoder, claims)
+
+    def _telling(self, row: Row) -> list[Key]:
+        """Return the values of a match that tell in which instance it lies.
+
+        Sizes and strides do not where the match has graphs: two instances share the numbers that
+        the algebra derives for one of them.
+        """
+        graphs = [key for key in row if key[0] in self._header.graphs]
+        return graphs or list(row)
 
     def _firing(self, row: Row, instance: int | None, decoder: Decoder, claims: _Claims) -> Firing:
         variables = self._rule.variables

@@ -47,6 +47,8 @@ class Binding:
         self.bound = 0  # how often a class was bound
         # Classes that nothing determines, as of (bindings, changes of the graph).
         self._unknown: dict[int, tuple[int, int]] = {}
+        self._open: set[int] = set()  # the classes that `ground` is looking into
+        self._cyclic: set[int] = set()  # those of them that it met again inside themselves
         self._parts = [self._reachable(constraint) for constraint in graph.constraints]
         # The classes of these nodes, as of so many changes of the graph.
         self._roots: list[frozenset[int]] = []
@@ -222,12 +224,20 @@ class Binding:
         state = (self.bound, self.graph.changes)
         if self._unknown.get(root) == state:
             return None
+        if root in self._open:  # a class that lies inside itself: this call does not determine it
+            self._cyclic.add(root)
+            return None
+        self._open.add(root)
         term = self._determined(root)
+        self._open.remove(root)
         if term is None:
             self._unknown[root] = state
         else:
             self.values[root] = term
             self.trail.append(root)
+            if root in self._cyclic:  # what lies inside it was given up too early
+                self._unknown.clear()
+        self._cyclic.discard(root)
         return term
 
     def _determined(self, root: int) -> int | None:
