@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
 
 from rulecheck.dialects.encoding import Encoding
 from rulecheck.records import Node
@@ -29,6 +31,14 @@ _OPERATORS: dict[str, Callable[[int, int], int]] = {
     "floorto": lambda a, b: a // b * b,
 }
 _DIVIDING = ("div", "ceildiv", "mod", "floorto")
+_LIMIT = 2**63  # the compiler and the engine hold sizes in 64 bits
+
+
+class Layout(NamedTuple):
+    """The strides of an operand: expressions, then the dense steps of what is only named so."""
+
+    heads: list[int]
+    steps: list[int]
 
 
 class TermReader:
@@ -45,8 +55,8 @@ class TermReader:
     def number(self, term: int, iterator: int = 1) -> int | None:
         """The value of an expression with the iterator set; None if it has none.
 
-        An expression has no value if it names a symbolic dimension, divides by zero, or is no
-        expression at all.
+        An expression has no value if it names a symbolic dimension, divides by zero, leaves 64
+        bits on the way, or is no expression at all.
         """
         for part in self._parts(term, lambda part: (part, iterator) in self._numbers):
             self._numbers[part, iterator] = self._find_number(part, iterator)
@@ -55,7 +65,7 @@ class TermReader:
     def _find_number(self, term: int, iterator: int) -> int | None:
         linear = self.linear(term)
         if linear is not None:
-            return linear[0] + linear[1] * iterator
+            return _in_64_bits(linear[0] + linear[1] * iterator)
         node = self.nodes[term]
         operator = self.encoding.arithmetic.get(node.fn)
         if operator is None:
@@ -65,7 +75,7 @@ class TermReader:
             return None
         if right == 0 and operator in _DIVIDING:
             return None
-        return _OPERATORS[operator](left, right)
+        return _in_64_bits(_OPERATORS[operator](left, right))
 
     def _parts(self, term: int, known: Callable[[int], bool]) -> Iterator[int]:
         """An arithmetic term and what it is made of, arguments first, without what is known.
@@ -102,7 +112,9 @@ class TermReader:
         if operator is None:
             return None
         left, right = (self._linear[arg] for arg in node.args)
-        return _combine(operator, left, right)
+        found = _combine(operator, left, right)
+        fits = found is not None and all(_in_64_bits(part) is not None for part in found)
+        return found if fits else None
 
     def offsets(self, term: int, extent: int) -> tuple[int, ...] | None:
         """Element offsets of a stride expression for indices 0 … extent − 1."""
@@ -138,7 +150,8 @@ class TermReader:
                 if lists and len(first.args) == len(second.args):
                     pairs += zip(first.args, second.args, strict=True)
                     continue
-                known = self._equal[left, right] = self._same(left, right)
+                same = self._same(left, right) or self._same_layout(left, right)
+                known = self._equal[left, right] = same
             if not known:
                 return False
         return True
@@ -152,6 +165,35 @@ class TermReader:
             if all(self.equal(one, other) for one, other in pairs):
                 return True
         return self.same_expression(left, right)
+
+    def _same_layout(self, left: int, right: int) -> bool:
+        """Whether two lists hold the same steps, if one of them is only named as dense."""
+        first, second = self.layout(left), self.layout(right)
+        if first is None or second is None or not (first.steps or second.steps):
+            return False
+        forms = [
+            [self.linear(head) for head in found.heads] + [(0, step) for step in found.steps]
+            for found in (first, second)
+        ]
+        return None not in forms[0] and forms[0] == forms[1]
+
+    def layout(self, term: int) -> Layout | None:
+        """The strides of a list; None if it is not spelled out, or a size of it has no number."""
+        names, heads = self.encoding, list[int]()
+        while self.nodes[term].fn == names.list_cons:
+            head, term = self.nodes[term].args
+            heads.append(head)
+        node = self.nodes[term]
+        if node.fn == names.list_nil:
+            return Layout(heads, [])
+        if not names.row_major or node.fn != names.row_major:
+            return None
+        shape = self.expressions(node.args[0])
+        extents = [self.number(extent) for extent in shape or ()]
+        known = [extent for extent in extents if extent is not None]
+        if shape is None or len(known) != len(extents):
+            return None
+        return Layout(heads, [math.prod(known[axis + 1 :]) for axis in range(len(known))])
 
     def expressions(self, term: int) -> list[int] | None:
         """The elements of an expression list; None if it is not spelled out."""
@@ -167,6 +209,10 @@ class TermReader:
             head, term = self.nodes[term].args
             found.append(head)
         return found if self.nodes[term].fn == nil else None
+
+
+def _in_64_bits(value: int) -> int | None:
+    return value if -_LIMIT <= value < _LIMIT else None
 
 
 def _combine(

@@ -73,35 +73,23 @@ class FieldReader:
 
     def access(self, name: str, shape: tuple[int, ...]) -> Access:
         """A list of stride expressions, read over ``shape``."""
-        dense = self._row_major(name)
-        if dense is not None and len(dense) == len(shape):
-            steps = zip(dense, shape, strict=True)
-            return Access(
-                shape, tuple(tuple(step * at for at in range(extent)) for step, extent in steps)
-            )
-        elements = self._elements(name)
-        if len(elements) != len(shape):
-            message = f"{self._op}: {name} has {len(elements)} strides for rank {len(shape)}"
+        layout = self._reader.layout(self._terms[name])
+        if layout is None:
+            message = f"{self._op}: {name} is not spelled out, or its shape has no numbers"
+            raise Unplannable(FailureKind.UNSUPPORTED, message)
+        rank = len(layout.heads) + len(layout.steps)
+        if rank != len(shape):
+            message = f"{self._op}: {name} has {rank} strides for rank {len(shape)}"
             raise Unplannable(FailureKind.ILLEGAL, message)
         tables = []
-        for element, extent in zip(elements, shape, strict=True):
+        for element, extent in zip(layout.heads, shape, strict=False):
             table = self._reader.offsets(element, extent)
             if table is None:
                 raise self._symbolic(name)
             tables.append(table)
+        dense = zip(layout.steps, shape[len(layout.heads) :], strict=True)
+        tables += [tuple(step * at for at in range(extent)) for step, extent in dense]
         return Access(shape, tuple(tables))
-
-    def _row_major(self, name: str) -> tuple[int, ...] | None:
-        """The strides of a list that is only named as the dense ones of a shape."""
-        node = self._reader.nodes[self._terms[name]]
-        if node.fn != self._reader.encoding.row_major:
-            return None
-        elements = self._reader.expressions(node.args[0])
-        found = [self._reader.number(element) for element in elements or ()]
-        extents = [extent for extent in found if extent is not None]
-        if elements is None or len(extents) != len(found):
-            raise self._symbolic(name)
-        return tuple(math.prod(extents[axis + 1 :]) for axis in range(len(extents)))
 
     def offsets(self, name: str, extent: int) -> tuple[int, ...]:
         """One stride expression over ``extent`` iterations."""
@@ -165,5 +153,6 @@ class FieldReader:
         return elements
 
     def _symbolic(self, name: str) -> Unplannable:
-        message = f"{self._op}: {name} has no number (symbolic dimension or division by zero)"
+        reasons = "a symbolic dimension, a division by zero, or beyond 64 bits"
+        message = f"{self._op}: {name} has no number ({reasons})"
         return Unplannable(FailureKind.UNSUPPORTED, message)
