@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
+from rulecheck.egraph.insert import Places
 from rulecheck.egraph.load import at_name
 from rulecheck.records import Declaration, Node, TermTable
 
@@ -39,9 +40,10 @@ class Entry(NamedTuple):
 class Snapshot:
     """The tables of a frozen EGraph, each read once, when it is first needed."""
 
-    def __init__(self, egraph: Any) -> None:
-        """Freeze the EGraph."""
+    def __init__(self, egraph: Any, places: Places) -> None:
+        """Freeze the EGraph; ``places`` says which terms of the request it keeps where."""
         self.egraph = egraph
+        self._places = places
         self._functions = egraph.freeze().functions
 
     def rows(self, table: str) -> list[Any]:
@@ -73,24 +75,23 @@ class Snapshot:
             (subsumed if is_subsumed else found).setdefault(key, []).append(entry)
         return subsumed | found
 
-    def request_terms(self, sorts: Iterable[str]) -> dict[Key, list[int]]:
+    def request_terms(self) -> dict[Key, list[int]]:
         """Return, for each class, the term ids of the request that lie in it."""
-        found: dict[Key, list[int]] = {}
-        for sort in sorts:
+        found: dict[Key, set[int]] = {}  # a term that several instances share is kept several times
+        for sort, ids in self._places.items():
             for row in self.rows(at_name(sort)):
-                index, value = row.inputs
-                found.setdefault((sort, value), []).append(self.egraph.value_to_i64(index))
-        for ids in found.values():
-            ids.sort()
-        return found
+                number, *values = row.inputs
+                held = ids[self.egraph.value_to_i64(number)]
+                for index, value in zip(held, values, strict=False):
+                    found.setdefault((sort, value), set()).add(index)
+        return {key: sorted(own) for key, own in found.items()}
 
 
 def find_classes(
     snapshot: Snapshot, nodes: tuple[Node, ...], tables: dict[str, Declaration]
 ) -> dict[int, Key]:
     """Return the class of each term of ``nodes`` that is in the snapshot, found by its spelling."""
-    sorts = [name for name, known in tables.items() if known.kind == "sort"]
-    requested = snapshot.request_terms(sorts)
+    requested = snapshot.request_terms()
     found = {index: key for key, ids in requested.items() for index in ids}
     added = {node.fn for index, node in enumerate(nodes) if index not in found} & tables.keys()
     spelled = {
@@ -130,10 +131,9 @@ class Decoder:
         members: list[list[int]],
     ) -> None:
         """Read where the request's terms are; the rest is read when it is needed."""
-        sorts = [name for name, known in tables.items() if known.kind == "sort"]
         self.table = TermTable(nodes)
         self._snapshot = snapshot
-        self._requested = snapshot.request_terms(sorts)
+        self._requested = snapshot.request_terms()
         self._constructors = [known for known in tables.values() if known.kind == "constructor"]
         self._members = [frozenset(ids) for ids in members]
         self._owners: dict[int, set[int]] = {}  # term id -> the instances that hold it

@@ -16,6 +16,9 @@ _HEADER = re.compile(r"^;\s*rulecheck-(?P<key>schedule|facts|graphs):(?P<names>.
 # A sort before the tables that use it, whatever the order in the file.
 _ORDER = {"sort": 0, "constructor": 1, "function": 1, "relation": 1, "ruleset": 2}
 
+# Classes in one row of the relations that keep them: a row costs as much as a term.
+AT_COLUMNS = 8
+
 Item = Declaration | Call | Rule
 
 
@@ -57,7 +60,7 @@ def read_header(text: str) -> Header:
 
 
 def at_name(sort: str) -> str:
-    """Return the relation that ties term ids of a request to classes of ``sort``."""
+    """Return the relation whose rows keep the classes of a request's terms of ``sort``."""
     return f"@rc_at_{sort}"
 
 
@@ -85,7 +88,7 @@ def _harness(file: RuleFile) -> list[Any]:
     sorts = (declaration.name for declaration in file.declarations if declaration.kind == "sort")
     return [
         egg.AddRuleset(OWN_SPAN, CONTEXT_RULESET),
-        *(egg.Relation(OWN_SPAN, at_name(sort), ["i64", sort]) for sort in sorts),
+        *(egg.Relation(OWN_SPAN, at_name(sort), ["i64", *[sort] * AT_COLUMNS]) for sort in sorts),
     ]
 
 

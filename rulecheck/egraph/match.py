@@ -9,7 +9,7 @@ from typing import Any
 from rulecheck.egraph.bindings import OWN_SPAN, EngineError, attempt, egg
 from rulecheck.egraph.build import run_once
 from rulecheck.egraph.decode import Decoder, Key, Snapshot, UndecodableError, find_classes
-from rulecheck.egraph.insert import INSERT_RULESET, insertion, reached
+from rulecheck.egraph.insert import INSERT_RULESET, Places, insertion, reached
 from rulecheck.egraph.instrument import CONTEXT_RULESET, columns, names
 from rulecheck.egraph.load import Program, build_egraph
 from rulecheck.records import (
@@ -43,13 +43,21 @@ class Session:
 
     def match(self, request: MatchRequest) -> MatchReply:
         """Apply one rule to a batch; what went wrong is in the reply's ``error``."""
+        match = self._run(request, apart=False)
+        if match.told and not match.sound:
+            # The rule may have met what its telling copy had added: once more, without that.
+            match = self._run(request, apart=True)
+        return match.reply()
+
+    def _run(self, request: MatchRequest, *, apart: bool) -> _Match:
         egraph, self._egraph = self._egraph, None
         if egraph is None:
             egraph = build_egraph(self._program)
-        reply = _Match(egraph, self._program, request).run()
-        if reply.error is None:  # after any error an EGraph may silently miss matches
+        match = _Match(egraph, self._program, request)
+        match.run(apart=apart)
+        if match.error is None:  # after any error an EGraph may silently miss matches
             self._egraph = egraph
-        return reply
+        return match
 
 
 class _Match:
@@ -61,6 +69,7 @@ class _Match:
         self._tables = {known.name: known for known in program.file.declarations}
         self._batch = request.batch
         self._members = reached(request.batch)
+        self._places: Places = {}
         self._limits = request.limits
         self._deadline_s = time.monotonic() + request.limits.seconds
         self._rule: Rule = program.file.rules[request.rule]
@@ -68,36 +77,54 @@ class _Match:
         self._names = names(request.rule)
         self._nodes = request.batch.nodes
         self._firings: tuple[Firing, ...] = ()
+        self._united: tuple[bool, ...] = ()
+        self._matches = 0
+        self.told = False  # whether the firings have been read
+        self.error: str | None = None
 
-    def run(self) -> MatchReply:
-        error = None
-        united: tuple[bool, ...] = ()
-        matches = 0
+    def run(self, *, apart: bool) -> None:
+        """Match, tell, apply.
+
+        Where not ``apart``, the rule is applied with what its telling copy has added in place, as
+        copying an EGraph costs more than the rest. Then a rule that makes what it matches is
+        applied to that too; the sides of each firing are united all the same.
+        """
         try:
             self._prepare()
-            self._do(egg.Push(1))
-            self._run(self._names.match)
+            if apart:
+                self._do(egg.Push(1))
+            self._matches = self._run(self._names.match)
             self._spell_out()
             self._read_firings()
-            # What the telling copy has added must not be there for the rule itself to match.
-            self._do(egg.Pop(OWN_SPAN, 1))
-            matches = self._run(self._names.apply)
-            united = self._united()
+            self.told = True
+            if apart:
+                self._do(egg.Pop(OWN_SPAN, 1))
+            self._run(self._names.apply)
+            self._united = self._find_united()
             self._do(egg.Pop(OWN_SPAN, 1))
         except LimitError as stop:
-            error = f"limit: {stop}"
+            self.error = f"limit: {stop}"
         except EngineError as refusal:
-            error = str(refusal)
+            self.error = str(refusal)
         except UndecodableError as gap:
-            error = f"unreadable: {gap}"
-        return MatchReply(self._nodes, self._firings, united, matches, error)
+            self.error = f"unreadable: {gap}"
+
+    @property
+    def sound(self) -> bool:
+        """Whether nothing failed, and what was matched has been united."""
+        return self.error is None and all(self._united)
+
+    def reply(self) -> MatchReply:
+        """What came of it."""
+        return MatchReply(self._nodes, self._firings, self._united, self._matches, self.error)
 
     def _do(self, *commands: Any) -> list[Any]:
         return attempt(lambda: list(self._egraph.run_program(*commands)))
 
     def _prepare(self) -> None:
         """Insert the batch and saturate what the dialect and the file derive by themselves."""
-        self._do(egg.Push(1), *insertion(self._batch, self._members, self._tables))
+        commands, self._places = insertion(self._batch, self._members, self._tables)
+        self._do(egg.Push(1), *commands)
         self._run(INSERT_RULESET)
         rulesets = (*self._header.schedule, CONTEXT_RULESET)
         self._settle(rulesets)
@@ -151,7 +178,7 @@ class _Match:
 
     def _read_firings(self) -> None:
         """Decode every match."""
-        snapshot = Snapshot(self._egraph)
+        snapshot = Snapshot(self._egraph, self._places)
         decoder = Decoder(snapshot, self._nodes, self._tables, self._members)
         claims = _Claims(snapshot, self._tables, self._header.facts)
         found = [
@@ -198,11 +225,11 @@ class _Match:
         )
         return Firing(instance, bindings, members)
 
-    def _united(self) -> tuple[bool, ...]:
+    def _find_united(self) -> tuple[bool, ...]:
         """Say for each firing whether both sides of its unions are one class by now."""
         if not any(firing.members for firing in self._firings):
             return (True,) * len(self._firings)
-        classes = find_classes(Snapshot(self._egraph), self._nodes, self._tables)
+        classes = find_classes(Snapshot(self._egraph, self._places), self._nodes, self._tables)
         return tuple(
             all(
                 one.left in classes and classes[one.left] == classes.get(one.right)

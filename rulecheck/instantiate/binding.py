@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import operator
 from collections.abc import Callable, Mapping
 
 from rulecheck.dialects import Encoding
 from rulecheck.dialects.terms import TermReader
-from rulecheck.instantiate.pattern import Constraint, FunctionFact, PatternCall, PatternGraph
+from rulecheck.instantiate.pattern import (
+    GUARDS,
+    Constraint,
+    FunctionFact,
+    PatternCall,
+    PatternGraph,
+)
 from rulecheck.instantiate.spelling import Spelling
 from rulecheck.records import TermTable
 
@@ -49,10 +56,25 @@ class Binding:
         self._unknown: dict[int, tuple[int, int]] = {}
         self._open: set[int] = set()  # the classes that `ground` is looking into
         self._cyclic: set[int] = set()  # those of them that it met again inside themselves
-        self._parts = [self._reachable(constraint) for constraint in graph.constraints]
+        # A relation that rules fill is for the engine to decide.
+        decided = [item for item in graph.constraints if item.fn in rows or item.fn in GUARDS]
+        self._decided = [(item, self._reachable(item)) for item in decided]
         # The classes of these nodes, as of so many changes of the graph.
         self._roots: list[frozenset[int]] = []
         self._roots_as_of = -1
+
+    def branch(self, graph: PatternGraph) -> Binding:
+        """What is bound so far, over a copy of the graph; neither changes the other from here on.
+
+        What was read and spelled of the shared term table is shared too.
+        """
+        twin = copy.copy(self)
+        twin.graph = graph
+        twin.values = self.values.copy()
+        twin.trail = self.trail.copy()
+        twin._unknown = self._unknown.copy()
+        twin._open, twin._cyclic = set(), set()
+        return twin
 
     def _reachable(self, constraint: Constraint) -> frozenset[int]:
         """Every pattern node that a constraint's arguments are made of."""
@@ -264,8 +286,9 @@ class Binding:
         changed = None if since is None else frozenset(self.trail[since:])
         if changed is not None and self._roots_as_of != self.graph.changes:
             self._roots_as_of = self.graph.changes
-            self._roots = [frozenset(map(self.graph.find, parts)) for parts in self._parts]
-        for number, constraint in enumerate(self.graph.constraints):
+            find = self.graph.find
+            self._roots = [frozenset(map(find, parts)) for _, parts in self._decided]
+        for number, (constraint, _) in enumerate(self._decided):
             if changed is not None and changed.isdisjoint(self._roots[number]):
                 continue
             terms = [self.ground(arg) for arg in constraint.args]
@@ -291,7 +314,7 @@ class Binding:
             if isinstance(left, str) or isinstance(right, str) or left is None or right is None:
                 return True  # not ours to decide: the engine does
             return _COMPARE[fn](left, right)
-        return True  # a relation that rules fill, or a primitive: the engine decides
+        return True
 
     def number(self, value: int) -> int:
         """The term of a number."""

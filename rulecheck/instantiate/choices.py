@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 import math
+import types
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 
@@ -67,16 +68,28 @@ class DeadEnd(Exception):  # noqa: N818 - control flow inside this package
         self.cause = cause
 
 
+class Missed(Exception):  # noqa: N818 - control flow inside this package
+    """An axis got another label than the one that the instance was to have."""
+
+
 class Chooser:
     """Takes the preferred label where it fits, else the first that does.
+
+    ``required`` labels have to fit; where one does not, the instance is not wanted.
 
     ``script`` holds, per pick, how many fitting candidates to pass over: the search advances
     the last one that can be, so equal preferences and script give an equal graph.
     """
 
-    def __init__(self, preferences: Mapping[str, str], script: Sequence[int] = ()) -> None:
+    def __init__(
+        self,
+        preferences: Mapping[str, str],
+        script: Sequence[int] = (),
+        required: Mapping[str, str] = types.MappingProxyType({}),
+    ) -> None:
         """Start a run."""
         self.preferences = preferences
+        self.required = required
         self.script = script
         self.taken: list[Choice] = []
 
@@ -102,6 +115,7 @@ class Chooser:
 
         Raises:
             DeadEnd: none fits.
+            Missed: another label was required.
         """
         wanted = self.preferences.get(axis)
         ordered = sorted(candidates, key=lambda candidate: candidate.label != wanted)
@@ -120,6 +134,8 @@ class Chooser:
             natural = candidate is candidates[0]
             rare = tuple(item.label for item in candidates if item.rare)
             self.taken.append(Choice(axis, candidate.label, natural, offered, given, flip, rare))
+            if self.required.get(axis, candidate.label) != candidate.label:
+                raise Missed
             return
         labels = list(dict.fromkeys(candidate.label for candidate in candidates))
         tried = ", ".join(labels[:6]) + (", …" if len(labels) > 6 else "") or "nothing"

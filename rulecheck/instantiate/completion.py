@@ -7,6 +7,7 @@ the op, never from a variable's name or a rule's.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from rulecheck.instantiate.binding import Binding
@@ -22,27 +23,15 @@ Role = Callable[["Completion", OpNode], None]
 class Completion(Structure):
     """One run over a copy of the pattern with one chooser."""
 
-    def __init__(
-        self,
-        graph: PatternGraph,
-        setting: Setting,
-        chooser: Chooser,
-        tag: str,
-        *,
-        wide: bool = False,
-    ) -> None:
-        """Prepare a run.
-
-        ``tag`` makes the labels of leaves unique among instances; ``wide`` offers further values
-        behind the usual ones.
-        """
-        self.wide = wide
+    def __init__(self, graph: PatternGraph, setting: Setting) -> None:
+        """Start over a pattern, which the run extends."""
+        self.wide = False
         self.graph = graph
         self.setting = setting
         self.vocabulary = setting.vocabulary
         self.table = setting.table
-        self.chooser = chooser
-        self.tag = tag
+        self.chooser = Chooser({})
+        self.tag = ""
         self.binding = Binding(graph, setting.table, setting.vocabulary.encoding, setting.rows)
         self.binding.spelling = setting.spelling
         self.views: dict[int, list[View]] = {}
@@ -51,6 +40,22 @@ class Completion(Structure):
         self.names: dict[int, str] = {}
         self.leaves = 0
         self.blocked: Constraint | None = None  # the guard that excluded the last candidate
+
+    def branch(self, chooser: Chooser, tag: str, *, wide: bool) -> Completion:
+        """A run of its own from what is known here.
+
+        Args:
+            chooser: what to take where something is free.
+            tag: makes the labels of leaves unique among instances.
+            wide: offer further values behind the usual ones.
+        """
+        twin = copy.copy(self)
+        twin.chooser, twin.tag, twin.wide = chooser, tag, wide
+        twin.graph = self.graph.copy()
+        twin.binding = self.binding.branch(twin.graph)
+        twin.views, twin.hints = self.views.copy(), self.hints.copy()
+        twin.dtypes, twin.names = self.dtypes.copy(), self.names.copy()
+        return twin
 
     # ---- choosing ----
 

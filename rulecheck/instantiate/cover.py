@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 
-from rulecheck.instantiate.choices import Cause, Choice, Chooser, DeadEnd, advance
+from rulecheck.instantiate.choices import Cause, Choice, Chooser, DeadEnd, Missed, advance
 from rulecheck.instantiate.completion import Completion
 from rulecheck.instantiate.instances import (
     MAX_INSTANCES,
@@ -22,8 +22,7 @@ from rulecheck.instantiate.roles import PREPARE, ROLES
 from rulecheck.instantiate.setting import OpNode, Setting
 
 BACKTRACKS = 60
-LABEL_BACKTRACKS = 4
-RARE_BACKTRACKS = 1
+LABEL_BACKTRACKS = 1
 MAX_ATTEMPTS = 3000
 
 
@@ -49,18 +48,27 @@ class Search:
         self.limit = MAX_INSTANCES
         self.wide = False  # offer more values than cover needs
         self.base: dict[str, str] = {}  # what is chosen where nothing else is wanted
+        self._start: tuple[Completion, list[OpNode]] | None = None
         self.since = 0  # instances before this one were found around another base
 
-    def run(self, preferences: Mapping[str, str], backtracks: int) -> Instance | None:
-        """The instance that preferences lead to, searched depth-first over the latest choice."""
+    def run(
+        self, preferences: Mapping[str, str], backtracks: int, required: Sequence[Label] = ()
+    ) -> Instance | None:
+        """The instance that preferences lead to, searched depth-first over the latest choice.
+
+        None if there is none, or one that has another label on the axis of a required one.
+        """
         script: list[int] | None = []
         reasons: list[DeadEnd] = []
         while script is not None and backtracks >= 0:
             self.attempts += 1
             backtracks -= 1
-            chooser = Chooser(preferences, script)
+            chooser = Chooser(preferences, script, dict(required))
             try:
                 roots, unions = self._complete(chooser)
+            except Missed:
+                self._remember(chooser.taken)
+                return None
             except DeadEnd as end:
                 reasons.append(end)
             except Contradiction as clash:
@@ -79,23 +87,13 @@ class Search:
         return None
 
     def _complete(self, chooser: Chooser) -> tuple[tuple[int, ...], Unions]:
-        tag = f"i{len(self.found)}."
-        run = Completion(self.pattern.copy(), self.setting, chooser, tag, wide=self.wide)
-        broken = run.binding.broken()
-        if broken is not None:
-            raise DeadEnd(f"the guard {broken.text} does not hold", Cause.CONTRADICTION)
-        ops = run.all_ops()
-        kinds = run.vocabulary.encoding.kind_sort
-        if not ops and any(run.graph.sort_of(root) == kinds for root in run.graph.classes()):
-            message = "the left side names no op, so it describes no graph"
-            raise DeadEnd(message, Cause.UNKNOWN_OP)
-        run.type_leaves()
+        if self._start is None:
+            self._start = _prepared(self.pattern.copy(), self.setting)
+        known, ops = self._start
+        run = known.branch(chooser, f"i{len(self.found)}.", wide=self.wide)
         # Library matmuls decide sizes, so reductions are sized only after them.
         core = [op for op in ops if op.spec.family == "gemm"]
         rest = [op for op in ops if op.spec.family != "gemm"]
-        for op in ops:
-            if op.spec.family != "reduce":
-                PREPARE.get(op.spec.family, _nothing)(run, op)
         for op in core:
             ROLES[op.spec.family](run, op)
         for op in rest:
@@ -184,12 +182,16 @@ class Search:
                 if self._occurs((axis, label)):
                     continue
                 rare = (axis, label) in self.rare
-                wanted = {**self.context[axis, label], **self.base, axis: label}
-                instance = self.run(wanted, RARE_BACKTRACKS if rare else LABEL_BACKTRACKS)
+                wanted = {**self._near((axis, label)), **self.base, axis: label}
+                instance = self.run(wanted, LABEL_BACKTRACKS, [(axis, label)])
                 if instance is None or (axis, label) not in instance.choices:
                     self.dead.add((axis, label))
                 elif axis in self.flips and not rare:
-                    self.run(self._extend({axis: label}, self._alive()), 4)
+                    self.run(self._extend({axis: label}, self._alive()), 4, [(axis, label)])
+
+    def _near(self, label: Label) -> dict[str, str]:
+        """What to prefer around a label: what it came up with, else what the first instance has."""
+        return {**dict(self.found[0].deviations), **self.context[label]}
 
     def _labels(self) -> list[Label]:
         return [(axis, label) for axis, labels in self.offered.items() for label in labels]
@@ -229,13 +231,27 @@ class Search:
             if not waiting:
                 break
             for axis, label in waiting[: enough - len(self.found)]:
-                self.run({**self.context[axis, label], **base, axis: label}, 4)
+                wanted = {**self._near((axis, label)), **base, axis: label}
+                self.run(wanted, 4, [(axis, label)])
                 if not any((axis, label) in instance.choices for instance in self.found):
                     self.dead.add((axis, label))
         for one, other in _pairs(self._used()):  # then two of them at a time
             if len(self.found) >= enough or self.attempts >= MAX_ATTEMPTS:
                 return
-            self.run({**base, **dict((one, other))}, 0)
+            if not self._made(base, (one, other)):
+                self.run({**base, **dict((one, other))}, 0, (one, other))
+
+    def _made(self, base: Mapping[str, str], labels: tuple[Label, Label]) -> bool:
+        """Whether an instance has some labels and is otherwise as the base."""
+        return any(
+            all(label in own.choices for label in labels)
+            and all(
+                base[axis] == label if axis in base else (axis, label) not in own.deviations
+                for axis, label in own.choices
+                if (axis, label) not in labels
+            )
+            for own in self.found
+        )
 
     def _used(self) -> list[Label]:
         """Labels that an instance has, those of the axes with the most of them first."""
@@ -260,7 +276,7 @@ class Search:
             (wanted, 2),
             ({**self._origin(pair), **wanted}, 2),
         ):
-            self.run(preferences, backtracks)
+            self.run(preferences, backtracks, sorted(pair))
             if pair in self.covered:
                 return
         self.impossible.add(pair)
@@ -310,8 +326,27 @@ class Search:
         return Coverage(possible, axes)
 
 
-def _nothing(_run: Completion, _op: OpNode) -> None:
-    """Most ops need no preparation."""
+def _prepared(graph: PatternGraph, setting: Setting) -> tuple[Completion, list[OpNode]]:
+    """What holds in every instance, before anything is chosen, and the ops to complete.
+
+    Raises:
+        DeadEnd: the pattern describes no graph, or a guard never holds.
+        Contradiction: types that have to be equal are not.
+    """
+    run = Completion(graph, setting)
+    broken = run.binding.broken()
+    if broken is not None:
+        raise DeadEnd(f"the guard {broken.text} does not hold", Cause.CONTRADICTION)
+    ops = run.all_ops()
+    kinds = run.vocabulary.encoding.kind_sort
+    if not ops and any(run.graph.sort_of(root) == kinds for root in run.graph.classes()):
+        message = "the left side names no op, so it describes no graph"
+        raise DeadEnd(message, Cause.UNKNOWN_OP)
+    run.type_leaves()
+    for op in ops:
+        if op.spec.family in PREPARE and op.spec.family != "reduce":
+            PREPARE[op.spec.family](run, op)
+    return run, ops
 
 
 def _pairs(labels: list[Label]) -> list[Pair]:

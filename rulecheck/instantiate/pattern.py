@@ -87,6 +87,7 @@ class PatternGraph:
         twin.clamps = self.clamps
         twin.made = self.made
         twin.asked = self.asked
+        twin.changes = self.changes
         return twin
 
     def find(self, node: int) -> int:

@@ -94,7 +94,7 @@ class MatchReply(msgspec.Struct, frozen=True, tag=True):
     ``nodes`` starts with the request's nodes (same ids). ``error`` is a clean engine error
     raised when the rule itself was applied, else None. ``united`` says, per firing, whether
     the engine really merged the two sides when the rule was applied unmodified.
-    ``matches_reported`` is the engine's own count of that application.
+    ``matches_reported`` is the engine's own count of the matches.
     """
 
     nodes: tuple[Node, ...]
