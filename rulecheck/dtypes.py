@@ -62,6 +62,7 @@ _STORAGE: dict[DType, np.dtype[Any]] = {
     DType.BOOL: np.dtype(np.uint8),
 }
 _INT64_LIMIT = 2.0**63
+_EXPONENT_BITS = np.int64(0x7FF << 52)  # of a float64
 
 
 def storage_dtype(dtype: DType) -> np.dtype[Any]:
@@ -128,9 +129,11 @@ def encode(values: Array, dtype: DType) -> bytes:
 def quantise(values: Array, fmt: Format) -> Floats:
     """Round float64 values once, to nearest with ties to even, onto a format's grid."""
     wide = np.asarray(values, np.float64)
-    if fmt.bits == FORMATS[DType.F64].bits:
+    if fmt == FORMATS[DType.F64]:
         return wide
     with np.errstate(all="ignore"):
+        if fmt == FORMATS[DType.F32]:
+            return wide.astype(np.float32).astype(np.float64)
         step = _spacing(wide, fmt)
         rounded = np.rint(wide / step) * step  # exact: a power of two, and at most fmt.bits bits
         rounded = np.where(np.isfinite(wide), rounded, wide)
@@ -142,11 +145,9 @@ def quantise(values: Array, fmt: Format) -> Floats:
 
 def _spacing(values: Floats, fmt: Format) -> Floats:
     """Return the distance between neighbours of the grid in each value's binade."""
-    exponent = np.frexp(values)[1] - 1  # values = m * 2**(exponent + 1) with m in [1/2, 1)
-    exponent = np.maximum(exponent, fmt.min_exponent) - (fmt.bits - 1)
-    # frexp(0) is 0, which would give zero the spacing of one half
-    exponent = np.where(values == 0, fmt.min_exponent - (fmt.bits - 1), exponent)
-    return np.asarray(np.ldexp(1.0, exponent))
+    # The exponent bits alone are the power of two at the binade's start; 0 for subnormals.
+    starts = (np.asarray(values).view(np.int64) & _EXPONENT_BITS).view(np.float64)
+    return np.asarray(np.maximum(starts, 2.0**fmt.min_exponent) * 2.0 ** (1 - fmt.bits))
 
 
 def round_to(values: Array, dtype: DType, *, through_f32: bool = False) -> Floats:

@@ -201,7 +201,7 @@ def summarize(run: RuleRun, trial: Trial, results: Sequence[CaseResult]) -> Find
     guard, passes = find_guard(run, trial, results) if is_error else ((), 0)
     return msgspec.structs.replace(
         finding,
-        hint=advise(run, trial, finding, chosen, results),
+        hint=advise(run, trial, finding, chosen, results, guarded=bool(guard)),
         guard=guard,
         guard_passes=passes,
         field_span=member.span

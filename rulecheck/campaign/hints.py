@@ -10,12 +10,12 @@ import msgspec
 
 from rulecheck.campaign.guards import Guard, describe, missing_guards
 from rulecheck.campaign.leftsides import LeftSide
-from rulecheck.campaign.members import RuleRun
+from rulecheck.campaign.members import NO_INSTANCES, RuleRun
 from rulecheck.campaign.places import changed_of
 from rulecheck.campaign.repairs import Candidate, repairs, sample
 from rulecheck.campaign.trial import Trial
 from rulecheck.instantiate import ENOUGH
-from rulecheck.records import CaseResult, Evidence, Failure, Finding, Severity
+from rulecheck.records import CaseResult, Comparable, Evidence, Failure, Finding, Severity
 from rulecheck.severity import severity
 
 # New cases on which a learned guard is tried before it is printed, and further inputs for them.
@@ -33,16 +33,20 @@ def advise(
     finding: Finding,
     chosen: CaseResult,
     results: Sequence[CaseResult],
+    *,
+    guarded: bool,
 ) -> str:
-    """What to do about the chosen case, then the guard that the passing cases share.
+    """What to do about the chosen case, then what the passing cases share, if no guard is known.
 
-    Cases that are neither wrong nor right say nothing about a guard.
+    Cases that are neither wrong nor right say nothing about that.
     """
     if finding.severity is not Severity.ERROR:
         return finding.hint
     if finding.code == "RC211":
         return _types_hint(results) or finding.hint
     hint = _undo(chosen.evidence) + finding.hint
+    if guarded:
+        return hint
     strict = run.shop.settings.strict_rounding
     by_severity: dict[Severity, list[dict[str, str]]] = {}
     for result in results:
@@ -80,22 +84,26 @@ def _passes(run: RuleRun, facts: Sequence[Candidate]) -> int:
     """New cases on which the guarded rule passes; 0 if it fails on one, or on other inputs."""
     body = (*run.rule.body, *(fact.fact for fact in facts))
     left = LeftSide(msgspec.structs.replace(run.rule, body=body))
-    found = run.search(left).cover(ENOUGH, GUARD_CASES)
-    trial = run.apply(found, left)
-    vocabulary = run.shop.vocabulary
-    results = run.judge(trial)
-    matched = [
-        (claim, result)
-        for claim, result in zip(trial.claims, results, strict=True)
-        if all(fact.holds(sample(claim, vocabulary, passes=True)) for fact in facts)
-    ]
-    levels = [_level(run, result) for _, result in matched]
-    if Severity.ERROR in levels:
-        return 0
-    plans = list(dict.fromkeys(claim.plans for claim, _ in matched if claim.plans is not None))
+    search, application = run.search(left), run.application(left)
+    trial, tried = Trial(NO_INSTANCES), 0
+    levels: list[Severity] = []
+    plans: dict[Comparable, None] = {}
+    for limit in (GUARD_CASES // 4, GUARD_CASES):  # most that are no guard fail at once
+        found = search.cover(min(ENOUGH, limit), limit).instances
+        application.run(found[tried:], trial)
+        tried = len(found)
+        for claim, result in zip(trial.claims, run.judge(trial), strict=True):
+            if all(fact.holds(sample(claim, run.shop.vocabulary, passes=True)) for fact in facts):
+                levels.append(_level(run, result))
+                if claim.plans is not None:
+                    plans[claim.plans] = None
+        trial.claims.clear()
+        if Severity.ERROR in levels:
+            return 0
     strict = run.shop.settings.strict_rounding
+    some = list(plans)[:: len(plans) // CONFIRMATIONS + 1]
     for salt in range(1, 1 + OTHER_INPUTS):
-        for answer in run.shop.judge(plans, salt=salt):
+        for answer in run.shop.judge(some, salt=salt):
             if isinstance(answer, Failure):
                 return 0
             if severity(answer.evidence.verdict, strict_rounding=strict) is Severity.ERROR:

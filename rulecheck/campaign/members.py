@@ -92,6 +92,7 @@ class RuleRun:
             types=shop.types,
         )
         self._counts: dict[Instance, dict[str, int]] = {}
+        self._plans: dict[int, Plan | Failure] = {}
 
     def instances(
         self,
@@ -147,7 +148,7 @@ class RuleRun:
         Two ops that the left side wants in one class have to be the same buffer.
         """
         for root in self._graphs(roots):
-            built = plan.build(self.table.nodes, root, self.shop.vocabulary)
+            built = self._plan(root)
             if isinstance(built, Failure):
                 unknown = built.kind is FailureKind.UNSUPPORTED
                 return DeadEnd(built.message, Cause.GAP if unknown else Cause.ILL_TYPED)
@@ -160,9 +161,15 @@ class RuleRun:
                 return DeadEnd(what, Cause.ILL_TYPED)
         return None
 
+    def _plan(self, root: int) -> Plan | Failure:
+        """The plan of a graph of the table."""
+        if root not in self._plans:
+            self._plans[root] = plan.build(self.table.nodes, root, self.shop.vocabulary)
+        return self._plans[root]
+
     def _agree(self, left: int, right: int) -> bool:
         """Whether two graphs compute one buffer, up to a rounding that one of them skips."""
-        plans = [plan.build(self.table.nodes, term, self.shop.vocabulary) for term in (left, right)]
+        plans = [self._plan(term) for term in (left, right)]
         if not all(isinstance(built, Plan) for built in plans):
             return False
         first, second = (built for built in plans if isinstance(built, Plan))
@@ -257,7 +264,7 @@ class RuleRun:
         if found is None:
             found = self._counts[instance] = {}
             for root in self._graphs(instance.roots):
-                built = plan.build(self.table.nodes, root, self.shop.vocabulary)
+                built = self._plan(root)
                 if isinstance(built, Plan):
                     for leaf in built.inputs:
                         count = built.values[leaf.value].count

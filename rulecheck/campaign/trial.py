@@ -26,6 +26,7 @@ from rulecheck.records import (
     Union,
 )
 
+# Some rules join every op of a batch with every other, so time grows faster than the batch.
 BATCH = 30
 # For the engine's part of one rule; a rule that joins everything with everything never ends.
 ENGINE_BUDGET_S = 30.0
@@ -108,7 +109,7 @@ class Application:
             if not trial.failures or trial.failures[-1] != _OUT_OF_TIME:
                 trial.failures.append(_OUT_OF_TIME)
             return
-        table, known = TermTable(), tuple(self.table.nodes)
+        table, known = TermTable(), self.table.freeze()
         roots = tuple(
             tuple(table.copy_from(known, root) for root in instance.roots) for instance in chunk
         )
@@ -120,7 +121,7 @@ class Application:
             for instance in chunk
         )
         united = tuple(pair for own in pairs for pair in own)
-        batch = InstanceBatch(tuple(table.nodes), roots, united)
+        batch = InstanceBatch(table.freeze(), roots, united)
         reply = self.shop.match(self.index, batch, self.before)
         failed = isinstance(reply, Failure) or reply.error is not None
         if failed and len(chunk) > 1:
@@ -146,29 +147,32 @@ class Application:
         trial.silent += len(chunk.instances) - len(hit)
         trial.fired += len(reply.firings)
         table = TermTable(reply.nodes)
+        reader = TermReader(table.nodes, self.shop.vocabulary.encoding)
         ordinals: Counter[int] = Counter()
         for firing in reply.firings:
             if firing.instance is None:
                 trial.astray += 1
                 continue
-            flaw = self._rematch(table, firing, united=bool(chunk.pairs[firing.instance]))
+            united = bool(chunk.pairs[firing.instance])
+            flaw = self._rematch(table, reader, firing, united=united)
             if flaw is not None:
                 trial.flaws.append(flaw)
                 continue
-            claims = self._claims(chunk, reply, firing)
+            claims = self._claims(chunk, table, firing)
             trial.idle += len(firing.members) if not claims else 0
             for claim in claims:
                 claim.ordinal = ordinals[firing.instance]
                 ordinals[firing.instance] += 1
             trial.claims.extend(claims)
 
-    def _rematch(self, table: TermTable, firing: Firing, *, united: bool) -> str | None:
+    def _rematch(
+        self, table: TermTable, reader: TermReader, firing: Firing, *, united: bool
+    ) -> str | None:
         """The place of a fact that does not hold for what the engine bound, or None.
 
         Where other rules were applied before, or the graph has several ops in one class, a graph
         has more than one spelling; then any op of the reply will do.
         """
-        reader = TermReader(table.nodes, self.shop.vocabulary.encoding)
         loose = bool(self.before) or united
         graphs = self.shop.vocabulary.encoding.graph_sort
 
@@ -181,16 +185,16 @@ class Application:
             return None
         return f"the fact at line {fact.span.line}, column {fact.span.column}"
 
-    def _claims(self, chunk: _Chunk, reply: MatchReply, firing: Firing) -> list[Claim]:
-        """The claims of one firing, held against the contract."""
+    def _claims(self, chunk: _Chunk, table: TermTable, firing: Firing) -> list[Claim]:
+        """The claims of one firing, held against the contract; its terms are in ``table``."""
         assert firing.instance is not None
         instance = chunk.instances[firing.instance]
-        table, bindings = TermTable(reply.nodes), dict(firing.bindings)
+        bindings = dict(firing.bindings)
         function = self.shop.vocabulary.encoding.dtype_function
         stamps = find_stamps(self.rule, bindings, table, function, self.declared)
         found = list(facts(self.rule, bindings, table, self.shop.vocabulary, self.declared))
         gone = list(removed(self.rule, bindings, table, self.declared))
-        nodes, claims = tuple(table.nodes), list[Claim]()
+        nodes, claims = table.freeze(), list[Claim]()
         for member in firing.members:
             # What the engine itself holds of the two sides, also where terms are computed.
             stamps += [(member.left, value) for name, value in member.claimed if name == function]

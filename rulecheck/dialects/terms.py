@@ -58,8 +58,9 @@ class TermReader:
         An expression has no value if it names a symbolic dimension, divides by zero, leaves 64
         bits on the way, or is no expression at all.
         """
-        for part in self._parts(term, lambda part: (part, iterator) in self._numbers):
-            self._numbers[part, iterator] = self._find_number(part, iterator)
+        if (term, iterator) not in self._numbers:
+            for part in self._parts(term, lambda part: (part, iterator) in self._numbers):
+                self._numbers[part, iterator] = self._find_number(part, iterator)
         return self._numbers[term, iterator]
 
     def _find_number(self, term: int, iterator: int) -> int | None:
@@ -97,8 +98,9 @@ class TermReader:
 
     def linear(self, term: int) -> tuple[int, int] | None:
         """(c, s) if the expression is c + s·iterator, else None."""
-        for part in self._parts(term, self._linear.__contains__):
-            self._linear[part] = self._find_linear(part)
+        if term not in self._linear:
+            for part in self._parts(term, self._linear.__contains__):
+                self._linear[part] = self._find_linear(part)
         return self._linear[term]
 
     def _find_linear(self, term: int) -> tuple[int, int] | None:

@@ -134,9 +134,10 @@ class _Match:
 
     def _settle(self, rulesets: tuple[str, ...]) -> None:
         """Saturate rulesets in turn until none of them changes anything."""
-        for _ in range(_MAX_ROUNDS):
-            changes = [self._saturate(ruleset) for ruleset in rulesets]
-            if not any(changes):
+        at_rest = 0
+        for ruleset in rulesets * _MAX_ROUNDS:
+            at_rest = 1 if self._saturate(ruleset) else at_rest + 1
+            if at_rest >= len(rulesets):
                 return
         raise LimitError(f"the facts do not come to rest in {_MAX_ROUNDS} rounds")
 

@@ -53,9 +53,9 @@ class Binding:
         self.trail: list[int] = []
         self.bound = 0  # how often a class was bound
         # Classes that nothing determines, as of (bindings, changes of the graph).
-        self._unknown: dict[int, tuple[int, int]] = {}
-        self._open: set[int] = set()  # the classes that `ground` is looking into
-        self._cyclic: set[int] = set()  # those of them that it met again inside themselves
+        self.unknown: dict[int, tuple[int, int]] = {}
+        self.opened: set[int] = set()  # the classes that `ground` is looking into
+        self.cyclic: set[int] = set()  # those of them that it met again inside themselves
         # A relation that rules fill is for the engine to decide.
         decided = [item for item in graph.constraints if item.fn in rows or item.fn in GUARDS]
         self._decided = [(item, self._reachable(item)) for item in decided]
@@ -72,8 +72,8 @@ class Binding:
         twin.graph = graph
         twin.values = self.values.copy()
         twin.trail = self.trail.copy()
-        twin._unknown = self._unknown.copy()
-        twin._open, twin._cyclic = set(), set()
+        twin.unknown = self.unknown.copy()
+        twin.opened, twin.cyclic = set(), set()
         return twin
 
     def _reachable(self, constraint: Constraint) -> frozenset[int]:
@@ -244,22 +244,22 @@ class Binding:
         if known is not None:
             return known
         state = (self.bound, self.graph.changes)
-        if self._unknown.get(root) == state:
+        if self.unknown.get(root) == state:
             return None
-        if root in self._open:  # a class that lies inside itself: this call does not determine it
-            self._cyclic.add(root)
+        if root in self.opened:  # a class that lies inside itself: this call does not determine it
+            self.cyclic.add(root)
             return None
-        self._open.add(root)
+        self.opened.add(root)
         term = self._determined(root)
-        self._open.remove(root)
+        self.opened.remove(root)
         if term is None:
-            self._unknown[root] = state
+            self.unknown[root] = state
         else:
             self.values[root] = term
             self.trail.append(root)
-            if root in self._cyclic:  # what lies inside it was given up too early
-                self._unknown.clear()
-        self._cyclic.discard(root)
+            if root in self.cyclic:  # what lies inside it was given up too early
+                self.unknown.clear()
+        self.cyclic.discard(root)
         return term
 
     def _determined(self, root: int) -> int | None:

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Mapping, Sequence
 
 from rulecheck.instantiate.choices import Cause, Choice, Chooser, DeadEnd, Missed, advance
-from rulecheck.instantiate.completion import Completion
+from rulecheck.instantiate.course import Course
 from rulecheck.instantiate.instances import (
     MAX_INSTANCES,
     Coverage,
@@ -16,10 +16,8 @@ from rulecheck.instantiate.instances import (
     Pair,
     Unions,
 )
-from rulecheck.instantiate.loose import complete_loose
 from rulecheck.instantiate.pattern import Contradiction, PatternGraph
-from rulecheck.instantiate.roles import PREPARE, ROLES
-from rulecheck.instantiate.setting import OpNode, Setting
+from rulecheck.instantiate.setting import Setting
 
 BACKTRACKS = 60
 LABEL_BACKTRACKS = 1
@@ -48,7 +46,7 @@ class Search:
         self.limit = MAX_INSTANCES
         self.wide = False  # offer more values than cover needs
         self.base: dict[str, str] = {}  # what is chosen where nothing else is wanted
-        self._start: tuple[Completion, list[OpNode]] | None = None
+        self._course: Course | None = None
         self.since = 0  # instances before this one were found around another base
 
     def run(
@@ -87,21 +85,10 @@ class Search:
         return None
 
     def _complete(self, chooser: Chooser) -> tuple[tuple[int, ...], Unions]:
-        if self._start is None:
-            self._start = _prepared(self.pattern.copy(), self.setting)
-        known, ops = self._start
-        run = known.branch(chooser, f"i{len(self.found)}.", wide=self.wide)
-        # Library matmuls decide sizes, so reductions are sized only after them.
-        core = [op for op in ops if op.spec.family == "gemm"]
-        rest = [op for op in ops if op.spec.family != "gemm"]
-        for op in core:
-            ROLES[op.spec.family](run, op)
-        for op in rest:
-            if op.spec.family == "reduce":
-                PREPARE["reduce"](run, op)
-        for op in rest:
-            ROLES[op.spec.family](run, op)
-        complete_loose(run)
+        if self._course is None:
+            self._course = Course(self.pattern, self.setting)
+        self._course.around(self.base, wide=self.wide)
+        run = self._course.complete(chooser, f"i{len(self.found)}.")
         roots, unions = run.finish()
         return tuple(roots), tuple(unions)
 
@@ -324,29 +311,6 @@ class Search:
                     used.setdefault(axis, {})[label] = None
         axes = tuple((axis, tuple(labels)) for axis, labels in used.items())
         return Coverage(possible, axes)
-
-
-def _prepared(graph: PatternGraph, setting: Setting) -> tuple[Completion, list[OpNode]]:
-    """What holds in every instance, before anything is chosen, and the ops to complete.
-
-    Raises:
-        DeadEnd: the pattern describes no graph, or a guard never holds.
-        Contradiction: types that have to be equal are not.
-    """
-    run = Completion(graph, setting)
-    broken = run.binding.broken()
-    if broken is not None:
-        raise DeadEnd(f"the guard {broken.text} does not hold", Cause.CONTRADICTION)
-    ops = run.all_ops()
-    kinds = run.vocabulary.encoding.kind_sort
-    if not ops and any(run.graph.sort_of(root) == kinds for root in run.graph.classes()):
-        message = "the left side names no op, so it describes no graph"
-        raise DeadEnd(message, Cause.UNKNOWN_OP)
-    run.type_leaves()
-    for op in ops:
-        if op.spec.family in PREPARE and op.spec.family != "reduce":
-            PREPARE[op.spec.family](run, op)
-    return run, ops
 
 
 def _pairs(labels: list[Label]) -> list[Pair]:

@@ -24,8 +24,8 @@ from rulecheck.instantiate.roles_gemm import (
     EXTENTS,
     FP8_EXTENTS,
     FURTHER_SCALARS,
+    GEMM_STEPS,
     batches,
-    complete_gemm,
     empty,
     extents,
 )
@@ -359,13 +359,14 @@ PREPARE: dict[str, Role] = {
     "opaque": prepare_opaque,
 }
 
-ROLES: dict[str, Role] = {
-    "gemm": complete_gemm,
-    "matmul": complete_matmul,
-    "pointwise": complete_pointwise,
-    "reduce": complete_reduce,
-    "cast": complete_cast,
-    "fill": complete_fill,
-    "marker": complete_marker,
-    "opaque": complete_opaque,
+# What completes an op of each family, step by step.
+ROLES: dict[str, tuple[Role, ...]] = {
+    "gemm": GEMM_STEPS,
+    "matmul": (complete_matmul,),
+    "pointwise": (complete_pointwise,),
+    "reduce": (complete_reduce,),
+    "cast": (complete_cast,),
+    "fill": (complete_fill,),
+    "marker": (complete_marker,),
+    "opaque": (complete_opaque,),
 }

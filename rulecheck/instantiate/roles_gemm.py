@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 
 from rulecheck.instantiate.choices import Candidate, Cause, DeadEnd, spell
@@ -43,22 +44,6 @@ FURTHER_FP8_EXTENTS = (
 )
 FURTHER_SCALARS = (3.0, 0.75, -0.5, 10.0, 1e-3, 7.5, 100.0, -2.0, 0.1, 1.5)
 FP8_PAD = 16
-
-
-def complete_gemm(run: Completion, op: OpNode) -> None:
-    """Complete one library matmul. D's view is the logical array that consumers read."""
-    _types(run, op)
-    fp8 = _dtype(run, op, "a_dtype").is_fp8
-    _layouts(run, op, fp8=fp8)
-    _extents(run, op, fp8=fp8)
-    # What sizes depend on comes before what they do not, so that a dead end turns back to it.
-    _leading_dimensions(run, op, "dab", fp8=fp8)
-    _batch_strides(run, op, "dab")
-    _scalars(run, op)
-    _leading_dimensions(run, op, "c", fp8=fp8)
-    _batch_strides(run, op, "c")
-    _inputs(run, op)
-    run.views[run.graph.find(op.node)] = list(_result_views(run, op))
 
 
 def _axis(op: OpNode, name: str) -> str:
@@ -123,8 +108,13 @@ def _compute_types(run: Completion, dtypes: tuple[DType, ...]) -> frozenset[str]
     return frozenset(name for row in rows for name in row.compute)
 
 
-def _layouts(run: Completion, op: OpNode, *, fp8: bool) -> None:
+def _is_fp8(run: Completion, op: OpNode) -> bool:
+    return _dtype(run, op, "a_dtype").is_fp8
+
+
+def _layouts(run: Completion, op: OpNode) -> None:
     """Matrix orders and transposes; the library wants C and D in one order, fp8 only TN."""
+    fp8 = _is_fp8(run, op)
     outputs = ("COL",) if fp8 else ("COL", "ROW")
     c_order, d_order = op.fields["c_order"], op.fields["d_order"]
     run.pick(
@@ -160,7 +150,8 @@ def _pair(
     )
 
 
-def _extents(run: Completion, op: OpNode, *, fp8: bool) -> None:
+def _extents(run: Completion, op: OpNode) -> None:
+    fp8 = _is_fp8(run, op)
     batch = op.fields["batch_count"]
     run.pick(
         _axis(op, "batch_count"),
@@ -270,8 +261,9 @@ def _matrix(run: Completion, op: OpNode, operand: str) -> tuple[int, int]:
     return (rows, cols) if _text(run, op, f"{operand}_order") == "COL" else (cols, rows)
 
 
-def _leading_dimensions(run: Completion, op: OpNode, operands: str, *, fp8: bool) -> None:
+def _leading_dimensions(run: Completion, op: OpNode, operands: str) -> None:
     """Minimal or padded; D is dense, since its buffer holds exactly m times n elements."""
+    fp8 = _is_fp8(run, op)
     pad = FP8_PAD if fp8 else PAD
     for operand in operands:
         node = op.fields[f"ld{operand}"]
@@ -329,7 +321,10 @@ def _batch_strides(run: Completion, op: OpNode, operands: str) -> None:
 
 
 def _inputs(run: Completion, op: OpNode) -> None:
-    """A, B, then C if β ≠ 0, then the bias: typed and with the view that the call takes."""
+    """A, B, then C if β ≠ 0, then the bias: typed and with the view that the call takes.
+
+    D's view is the logical array that consumers read.
+    """
     roles = _roles(run, op)
     for role, node in zip(roles, run.input_nodes(op, len(roles)), strict=True):
         root = run.graph.find(node)
@@ -344,6 +339,7 @@ def _inputs(run: Completion, op: OpNode) -> None:
         low = role.lower()
         run.same_dtype(run.dtype_of(node), op.fields[f"{low}_dtype"], f"{role} of {op.key}")
         run.hint(node, _operand_view(run, op, low))
+    run.views[run.graph.find(op.node)] = list(_result_views(run, op))
 
 
 def _bias(run: Completion, op: OpNode, node: int) -> None:
@@ -372,3 +368,17 @@ def _result_views(run: Completion, op: OpNode) -> Iterator[View]:
     yield view
     if len(view.shape) == 2:  # some rules see an unbatched result with a batch axis of one
         yield View((1, *view.shape), (view.count, *view.strides))
+
+
+# What sizes depend on comes before what they do not, so that a dead end turns back to it.
+GEMM_STEPS = (
+    _types,
+    _layouts,
+    _extents,
+    functools.partial(_leading_dimensions, operands="dab"),
+    functools.partial(_batch_strides, operands="dab"),
+    _scalars,
+    functools.partial(_leading_dimensions, operands="c"),
+    functools.partial(_batch_strides, operands="c"),
+    _inputs,
+)

@@ -22,6 +22,9 @@ class DType(enum.Enum):
     I64 = "Int64"
     BOOL = "Bool"
 
+    # An enum hashes the name of a member, in Python, each time.
+    __hash__ = object.__hash__
+
     @property
     def bytes(self) -> int:
         """Bytes per element in memory."""

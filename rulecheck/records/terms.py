@@ -16,12 +16,13 @@ class Node(msgspec.Struct, frozen=True, array_like=True):
 class TermTable:
     """Nodes in topological order (arguments first); equal terms have one id.
 
-    Not a record: a builder. What crosses a stage is ``tuple(table.nodes)``.
+    Not a record: a builder. What crosses a stage is ``freeze()``.
     """
 
     def __init__(self, nodes: tuple[Node, ...] = ()) -> None:
         """Start from ``nodes``, whose ids are kept."""
         self.nodes: list[Node] = list(nodes)
+        self._frozen = nodes
         self._ids: dict[Node, int] = {}
         for index, node in enumerate(self.nodes):
             self._ids.setdefault(_key(node), index)
@@ -43,6 +44,12 @@ class TermTable:
             self.nodes.append(node)
             self._ids[key] = found
         return found
+
+    def freeze(self) -> tuple[Node, ...]:
+        """The nodes so far, to keep or to send; one tuple as long as nothing is added."""
+        if len(self._frozen) != len(self.nodes):
+            self._frozen = tuple(self.nodes)
+        return self._frozen
 
     def copy_from(self, nodes: tuple[Node, ...], root: int) -> int:
         """Copy the term ``root`` of another table; return its id here."""
