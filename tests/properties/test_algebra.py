@@ -163,7 +163,7 @@ class Values:
 
 
 def points(egraph: Any) -> list[Values]:
-    snapshot = Snapshot(egraph)
+    snapshot = Snapshot(egraph, {})
     return [
         Values(snapshot, iterator, dict(zip(NAMES, values, strict=True)))
         for iterator, values in POINTS
@@ -206,6 +206,9 @@ def replaced(term: Term, old: Term, new: Term) -> Term:
     st.sampled_from([ITERATOR, Term(ENCODING.symbol, ("a",))]),
     st.one_of(LEAVES, applied(LEAVES)),
 )
+@example(Term("MMul", (ZERO, Z)), Z, Term("MAdd", (Z, Z)))
+@example(Term("MSub", (Z, Z)), Z, Term("MAdd", (Z, Z)))
+@example(Term("MDiv", (FOUR, FOUR)), Z, Term("MAdd", (Z, Z)))
 def test_what_is_replaced_meets_what_is_written_out(term: Term, old: Term, new: Term) -> None:
     written = replaced(term, old, new)
     with saturated(f"(MReplace {term} {old} {new})", str(written)) as egraph:
