@@ -68,6 +68,11 @@ class Crew:
         self._files[path] = file
         return []
 
+    @property
+    def files(self) -> list[RuleFile]:
+        """All files that could be loaded, each with its context."""
+        return list(self._loaded.values())
+
     def plan_tasks(self) -> list[Finding]:
         """Give each file what it relies on; findings for what is wrong, tasks for its rules."""
         settings = self._settings

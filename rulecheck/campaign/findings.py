@@ -10,7 +10,7 @@ import msgspec
 
 from rulecheck.campaign import token
 from rulecheck.campaign.claims import Claim
-from rulecheck.campaign.hints import advise, find_guard
+from rulecheck.campaign.hints import Repair, advise, find_guard
 from rulecheck.campaign.members import RuleRun
 from rulecheck.campaign.places import point_at, unions
 from rulecheck.campaign.trial import Trial
@@ -134,7 +134,10 @@ def _silent(run: RuleRun, trial: Trial) -> Finding:
         return _finding(run, evidence, trial)
     if trial.reached and not unions(run.rule):
         message = f"the rule fires {trial.fired} times, and what it adds or removes claims nothing"
-        hint = "the dialect gives its rows no meaning; the rules that use them are judged instead"
+        hint = (
+            "the dialect gives its rows no meaning: check it together with the rules that use "
+            "them; where all of those agree, it does"
+        )
         evidence = Evidence(Verdict.UNSUPPORTED, Stage.ENGINE, "RC404", message, hint)
         return _finding(run, evidence, trial)
     count = len(trial.instances.instances)
@@ -198,12 +201,13 @@ def summarize(run: RuleRun, trial: Trial, results: Sequence[CaseResult]) -> Find
     if evidence.verdict is Verdict.AGREES:
         return finding
     is_error = finding.severity is Severity.ERROR
-    guard, passes = find_guard(run, trial, results) if is_error else ((), 0)
+    guard = find_guard(run, trial, results) if is_error else Repair()
     return msgspec.structs.replace(
         finding,
-        hint=advise(run, trial, finding, chosen, results, guarded=bool(guard)),
-        guard=guard,
-        guard_passes=passes,
+        hint=advise(run, trial, finding, chosen, results, guarded=bool(guard.facts)),
+        guard=guard.facts,
+        guard_passes=guard.passes,
+        guard_warnings=guard.warnings,
         field_span=member.span
         or point_at(run.rule, chosen.case.union, evidence, run.shop.vocabulary),
         counterexample=_counterexample(run, member, chosen),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import msgspec
 
@@ -60,12 +61,18 @@ def advise(
     return f"{hint}; {learned}" if hint else learned
 
 
-def find_guard(
-    run: RuleRun, trial: Trial, results: Sequence[CaseResult]
-) -> tuple[tuple[str, ...], int]:
-    """Facts to add to the left side, and on how many new cases the rule then passes.
+class Repair(NamedTuple):
+    """Facts to add, on how many new cases the rule then passes, and with how many warnings."""
 
-    Nothing, if no guard of one or two facts keeps the rule alive and excludes what fails.
+    facts: tuple[str, ...] = ()
+    passes: int = 0
+    warnings: int = 0
+
+
+def find_guard(run: RuleRun, trial: Trial, results: Sequence[CaseResult]) -> Repair:
+    """The facts that the left side lacks.
+
+    None, if no guard of one or two facts keeps the rule alive and excludes what fails.
     """
     vocabulary = run.shop.vocabulary
     samples = []
@@ -74,14 +81,14 @@ def find_guard(
         if claim.bindings and level is not Severity.INCONCLUSIVE:
             samples.append(sample(claim, vocabulary, passes=level is not Severity.ERROR))
     for facts in itertools.islice(repairs(run.rule, samples, vocabulary), MAX_TRIES):
-        passed = _passes(run, facts)
-        if passed >= MIN_PASSES:
-            return tuple(fact.text for fact in facts), passed
-    return (), 0
+        found = _guarded(run, facts)
+        if found.passes >= MIN_PASSES:
+            return found
+    return Repair()
 
 
-def _passes(run: RuleRun, facts: Sequence[Candidate]) -> int:
-    """New cases on which the guarded rule passes; 0 if it fails on one, or on other inputs."""
+def _guarded(run: RuleRun, facts: Sequence[Candidate]) -> Repair:
+    """Try the guarded rule on new cases; nothing if it fails on one, or on other inputs."""
     body = (*run.rule.body, *(fact.fact for fact in facts))
     left = LeftSide(msgspec.structs.replace(run.rule, body=body))
     search, application = run.search(left), run.application(left)
@@ -99,16 +106,20 @@ def _passes(run: RuleRun, facts: Sequence[Candidate]) -> int:
                     plans[claim.plans] = None
         trial.claims.clear()
         if Severity.ERROR in levels:
-            return 0
+            return Repair()
     strict = run.shop.settings.strict_rounding
     some = list(plans)[:: len(plans) // CONFIRMATIONS + 1]
     for salt in range(1, 1 + OTHER_INPUTS):
         for answer in run.shop.judge(some, salt=salt):
             if isinstance(answer, Failure):
-                return 0
+                return Repair()
             if severity(answer.evidence.verdict, strict_rounding=strict) is Severity.ERROR:
-                return 0
-    return sum(level is not Severity.INCONCLUSIVE for level in levels)
+                return Repair()
+    return Repair(
+        tuple(fact.text for fact in facts),
+        passes=sum(level is not Severity.INCONCLUSIVE for level in levels),
+        warnings=levels.count(Severity.WARNING),
+    )
 
 
 def _level(run: RuleRun, result: CaseResult) -> Severity:

@@ -10,6 +10,7 @@ from importlib import metadata
 
 from rulecheck import __version__
 from rulecheck.campaign.cache import Cache
+from rulecheck.campaign.credit import credit
 from rulecheck.campaign.crew import Crew, Progress, merge
 from rulecheck.errors import UserError
 from rulecheck.records import PairCount, Report, Settings, Severity
@@ -39,7 +40,7 @@ def check(settings: Settings, progress: Progress) -> Report:
             + (" …" if len(settings.paths) > 3 else ""),
             "give the rule's :name, or file.egg:LINE for a rule without a name",
         )
-    findings = merge(findings, pairs)
+    findings = credit(merge(findings, pairs), crew.files)
     order = {path: position for position, path in enumerate(settings.paths)}
     findings.sort(key=lambda item: (order[item.file], item.span.line, item.span.column))
     return Report(

@@ -41,8 +41,8 @@ ENTRIES = (
         "The rule only adds rows to relations of which the dialect does not say what they state, "
         "or removes terms from classes in which nothing else is left to compare them with.",
         "There is nothing to compare, so nothing was shown about it.",
-        "Check it together with the rules that use its rows, or give the relation a meaning in the "
-        "dialect.",
+        "Check it together with the rules that use its rows: it agrees where all of them do, on "
+        "rows of its own. Or give the relation a meaning in the dialect.",
         "(relation my_own_witness (IR)) … ((my_own_witness ?x))",
     ),
     Entry(

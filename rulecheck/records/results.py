@@ -198,7 +198,8 @@ class Finding(msgspec.Struct, frozen=True):
     """The verdict on one rule (or on a whole file, ``rule`` None, when it cannot be read).
 
     ``after`` names the rule that has to be applied before, where the two are wrong only together.
-    ``guard`` are facts with which the left side passes, on ``guard_passes`` new cases.
+    ``guard`` are facts with which the left side passes, on ``guard_passes`` new cases; on
+    ``guard_warnings`` of them with a warning.
     """
 
     rule: str | None
@@ -224,6 +225,7 @@ class Finding(msgspec.Struct, frozen=True):
     after: str | None = None
     guard: tuple[str, ...] = ()
     guard_passes: int = 0
+    guard_warnings: int = 0
 
 
 class PairCount(msgspec.Struct, frozen=True):

@@ -90,7 +90,11 @@ def _rule(finding: Finding) -> dict[str, object]:
         "tried": dict(finding.tried),
         "counterexample": None if example is None else _counterexample(example),
         "blame": finding.blame,
-        "guard": {"facts": finding.guard, "passes": finding.guard_passes}
+        "guard": {
+            "facts": finding.guard,
+            "passes": finding.guard_passes,
+            "warnings": finding.guard_warnings,
+        }
         if finding.guard
         else None,
         "lints": [_lint(item) for item in finding.lints],

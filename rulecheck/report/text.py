@@ -61,6 +61,8 @@ def _advice_lines(finding: Finding, width: int) -> list[str]:
         lines += field("hint", finding.hint, width)
     if finding.guard:
         passes = f"{count(finding.guard_passes, 'new case')} pass and none fails with it"
+        if finding.guard_warnings:
+            passes += f"; {finding.guard_warnings:,} still warn"
         lines += field("guard", f"{' '.join(finding.guard)}   ({passes})", width)
     return lines
 
@@ -149,7 +151,9 @@ def _ok_lines(findings: list[Finding], style: Style) -> list[str]:
     lines = []
     for finding, name in zip(findings, names, strict=True):
         ok = paint("ok", Severity.OK, color=style.color)
-        lines.append(f"{ok}  {name:<{column}}  {finding.verdict.value}  ({_effort(finding)})")
+        # A rule without a case of its own says by whose it is judged.
+        detail = _effort(finding) if finding.cases else safe(finding.message)
+        lines.append(f"{ok}  {name:<{column}}  {finding.verdict.value}  ({detail})")
         if finding.verdict is Verdict.NEAR_TIE:
             lines += field("note", finding.message, style.width)
         lines += lint_lines(finding, style.width)
