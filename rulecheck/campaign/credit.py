@@ -13,7 +13,7 @@ import msgspec
 from rulecheck.campaign.leftsides import MADE_BY
 from rulecheck.campaign.places import called
 from rulecheck.instantiate import rows
-from rulecheck.records import Change, Finding, Rule, RuleFile, Severity, Union, Verdict
+from rulecheck.records import Change, Finding, Rule, RuleFile, Set, Severity, Union, Verdict
 
 # The code of a rule whose own rows claim nothing.
 NO_CLAIM = "RC404"
@@ -27,7 +27,8 @@ def credit(findings: Sequence[Finding], files: Sequence[RuleFile]) -> list[Findi
     tables = {row.fn for file in files for row in file.facts}
     known = {(item.file, item.rule): item for item in findings if item.after is None}
     for item in findings:  # what is wrong only after another rule is still wrong
-        if item.after is not None:
+        alone = known.get((item.file, item.rule))
+        if item.after is not None and alone is not None and alone.code != NO_CLAIM:
             known[item.file, item.rule] = item
     changed = True
     while changed:  # what uses a row may make but another row
@@ -39,11 +40,14 @@ def credit(findings: Sequence[Finding], files: Sequence[RuleFile]) -> list[Findi
             users = _users(rule, rules, tables, known)
             if users:
                 known[key], changed = _credited(finding, users), True
-    return [item if item.code != NO_CLAIM else known[item.file, item.rule] for item in findings]
+    return [
+        known[item.file, item.rule] if item.code == NO_CLAIM and item.after is None else item
+        for item in findings
+    ]
 
 
 def _does_more(rule: Rule) -> bool:
-    return any(isinstance(action, Union | Change) for action in rule.head)
+    return any(isinstance(action, Union | Change | Set) for action in rule.head)
 
 
 def _users(
